@@ -1,10 +1,11 @@
 #pragma once
 
-// The component posenc::text. SentenceEncoder, TextClassifier, stop strings and streamed text:
-// texts through models.
+// The component posenc::text. SentenceEncoder, SparseEncoder, TextClassifier, stop strings and
+// streamed text: texts through models.
 
 #include "posenc/text/generation.h"
 #include "posenc/text/sentence_encoder.h"
+#include "posenc/text/sparse_encoder.h"
 #include "posenc/text/text_classifier.h"
 #include "posenc/text/text_labels.h"
 #include "posenc/tokenizers/tensors.h"

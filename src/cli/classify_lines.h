@@ -48,16 +48,27 @@ struct EncodeTextOptions {
   PromptOptions prompt;
   bool normalize = false;
   int64_t truncate_dim = 0;  ///< 0: the folder's
+  bool sparse = false;       ///< the folder is read as a SparseEncoder
+  std::optional<int64_t> max_active_dims;
+  bool decode = false;  ///< tokens with their weights are written instead of a file
+  std::optional<int64_t> top;
   int64_t batch = 32;
   FreezeOptions freezing = {};
   LoadOptions load = {};
 };
 
-/// Writes the vectors of the lines to a file: `embeddings` (N, D).
+/// Writes the vectors of the lines to a file: `embeddings` (N, D), or of a sparse model
+/// `crow_indices`, `col_indices`, `values` and `size`; or prints the tokens of these.
 void encode_text_lines(const EncodeTextOptions& options);
+/// The same for a sparse model.
+void encode_sparse_lines(const EncodeTextOptions& options);
 
 /// The lines of a file, or of standard input if it is "" or "-".
 std::vector<std::string> texts_in(const std::string& file);
+/// Throws CommandError, that an option is for other vectors than those of the folder, if it is
+/// given.
+void refuse_if(bool is_given, const EncodeTextOptions& options, const char* option,
+               const char* what);
 /// Writes vectors to the output of the command.
 void write_vectors(const EncodeTextOptions& options, const StateDict& vectors);
 

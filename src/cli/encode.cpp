@@ -150,6 +150,20 @@ void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* te
   sub.add_option("--truncate-dim", options.truncate_dim, "keep this many entries of each vector")
       ->needs(text)
       ->check(integer(1, kMostChannels));
+  sub.add_flag("--sparse", options.sparse,
+               "read a ...ForMaskedLM as a SparseEncoder does, or take BGE-M3's weights of tokens")
+      ->needs(text);
+  sub.add_option("--max-active-dims", options.max_active_dims,
+                 "of a sparse vector keep this many entries, those of the largest absolute values")
+      ->needs(text)
+      ->check(integer(1, kMostChannels));
+  auto* decode = sub.add_flag("--decode", options.decode,
+                              "print the tokens of sparse vectors, by descending weight: a line "
+                              "{\"tokens\": [[token, weight], ...]} of each");
+  decode->needs(text);
+  sub.add_option("--top", options.top, "with --decode: print this many tokens")
+      ->needs(decode)
+      ->check(integer(1, kMostChannels));
   sub.add_option("--batch", options.batch, "number of texts that are encoded at a time")
       ->needs(text)
       ->check(integer(1, kMostTextsAtATime));
@@ -177,14 +191,14 @@ void add_encode(CLI::App& app) {
   auto* text = sub->add_option("--text", arguments->text.file,
                                "text file in UTF-8, a text a line; -: standard input");
   text->check(input_path())->excludes(in);
-  sub->add_option("--out", arguments->output,
+  auto* out = sub->add_option("--out", arguments->output,
                   "safetensors for `embeddings`, the input of the first layer, "
                   "`last_hidden_state`, whose rows of masked tokens are zero, and `pooled`, if the "
                   "model has a pooler and is not one of sentence-transformers; with --text for "
-                  "`embeddings` (N, D), the vectors of the lines; torch.save's format for .pt and "
-                  ".pth")
-      ->required()
-      ->check(output_path());
+                  "`embeddings` (N, D), the vectors of the lines, or of a SparseEncoder "
+                  "`crow_indices` (N + 1), `col_indices`, `values` and `size`, which is N, V; "
+                  "torch.save's format for .pt and .pth");
+  out->check(output_path());
   sub->add_flag(
          "--head", arguments->head,
          "also `logits` of the model's head: labels of sequences or images (B, labels) or "
@@ -201,8 +215,10 @@ void add_encode(CLI::App& app) {
               "\nExample:\n  posenc encode models/bert-base-uncased --in ids.safetensors --out "
               "vectors.safetensors\n  posenc encode models/all-MiniLM-L6-v2 --text lines.txt --out "
               "vectors.safetensors");
-  sub->callback([arguments, in, text] {
+  sub->callback([arguments, in, text, out] {
     if (in->count() == 0 && text->count() == 0) fail_usage("--in or --text is required");
+    if (arguments->text.decode && out->count() > 0) fail_usage("--decode excludes --out");
+    if (!arguments->text.decode && out->count() == 0) fail_usage("--out is required");
     if (text->count() == 0) return encode(*arguments);
     arguments->text.folder = arguments->folder;
     arguments->text.output = arguments->output;

@@ -30,6 +30,11 @@ std::vector<std::string> texts_in(const std::string& file) {
   return texts;
 }
 
+void refuse_if(bool is_given, const EncodeTextOptions& options, const char* option,
+               const char* what) {
+  if (is_given) fail("{}: {} is for {}", options.folder, option, what);
+}
+
 void write_vectors(const EncodeTextOptions& options, const StateDict& vectors) {
   save_tensors(options.output, vectors);
   print("{}: {}\n", options.output, described(vectors));
@@ -60,7 +65,12 @@ void encode_dense_lines(const EncodeTextOptions& options) {
 }  // namespace
 
 void encode_text_lines(const EncodeTextOptions& options) {
-  check_output(options.output, {options.folder, options.file});
+  if (!options.decode) check_output(options.output, {options.folder, options.file});
+  if (options.sparse || inspect_sentence_kind(options.folder) == SentenceKind::Sparse)
+    return encode_sparse_lines(options);
+  refuse_if(options.max_active_dims.has_value(), options, "--max-active-dims",
+            "the vectors of a SparseEncoder");
+  refuse_if(options.decode, options, "--decode", "the vectors of a SparseEncoder");
   encode_dense_lines(options);
 }
 

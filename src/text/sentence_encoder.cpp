@@ -1,13 +1,10 @@
 #include "posenc/text/sentence_encoder.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/embedding_bag.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <map>
 #include <ostream>
 #include <utility>
 
@@ -21,70 +18,13 @@ namespace text {
 namespace {
 
 constexpr const char* kEncode = "[SentenceEncoder] ";
-constexpr int64_t kMeanBags = 1;  // at::embedding_bag's mode
-constexpr int64_t kAllRows = INT64_MAX;
-
-void check_tokens(const TaskModel& model, const TextRows& rows, const std::vector<int64_t>& order) {
-  if (model.stages->defines_empty()) return;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    TORCH_CHECK_VALUE(!rows.row(i).is_empty(), kEncode,
-                      "a text must have a token: cls and max pooling have no vector for none. Got "
-                      "an empty text at index ",
-                      order[i]);
-  }
-}
-
-// The vectors of ids, of which the encoder must be there.
-at::Tensor encode_ids(const TaskModel& model, const at::Tensor& ids, const EncoderInputs& given,
-                      const at::Tensor& mask, int64_t prompt) {
-  auto& stages = *model.stages.ptr();
-  EncoderInputs inputs = given;
-  if (stages.needs_hidden_states()) inputs.output_hidden_states(true);
-  const EncoderOutput out = model.first->encoder->forward(ids, inputs);
-  const inference::BesideModel pooling(out.last_hidden_state.numel());
-  return stages.forward(out.last_hidden_state, mask, prompt, ids, out.hidden_states);
-}
-
-at::Tensor encode_batch(const TaskModel& model, const TextRows& rows,
-                        const std::vector<int64_t>& order, int64_t prompt) {
-  check_tokens(model, rows, order);
-  at::Tensor vectors;
-  for (const ModelBatch& batch : model_batches(model.rules, rows.batch(), kAllRows)) {
-    const at::Tensor own = encode_ids(model, batch.ids, batch.inputs, batch.mask, prompt);
-    if (batch.rows.size() == rows.size()) return own;
-    if (!vectors.defined())
-      vectors = at::empty({static_cast<int64_t>(rows.size()), own.size(1)}, at::kFloat);
-    const inference::BesideModel copying(own.numel());
-    vectors.index_copy_(0, at::tensor(batch.rows, at::kLong), own);
-  }
-  return vectors;
-}
-
-// The mean of the rows of each text's tokens, without special ones; zeros for a text without
-// tokens.
-at::Tensor encode_static(const TaskModel& model, const TextRows& rows) {
-  std::vector<int64_t> ids, offsets;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const TextRows::Row row = rows.row(i);
-    offsets.push_back(static_cast<int64_t>(ids.size()));
-    const auto begin = row.tokens.ids.begin();
-    ids.insert(ids.end(), begin + static_cast<std::ptrdiff_t>(row.begin),
-               begin + static_cast<std::ptrdiff_t>(row.end));
-  }
-  const inference::BesideModel pooling(static_cast<int64_t>(ids.size()) * model.stages->width());
-  const auto bags = at::embedding_bag(model.first->table, at::tensor(ids, at::kLong),
-                                      at::tensor(offsets, at::kLong),
-                                      /*scale_grad_by_freq=*/false, kMeanBags);
-  return model.stages.ptr()->forward(std::get<0>(bags));
-}
 
 at::Tensor encode_texts(const TaskModel& model, const std::vector<std::string>& texts,
                         const std::vector<int64_t>& order, int64_t prompt,
                         const std::function<void(int64_t)>& on_truncated) {
   const TextRows rows(model.first->tokenizer, texts, model.rules.options);
   rows.tell_cut(order, on_truncated);
-  return model.first->encoder ? encode_batch(model, rows, order, prompt)
-                              : encode_static(model, rows);
+  return dense_vectors("SentenceEncoder", model, rows, order, prompt);
 }
 
 at::Tensor encode_all(const TaskModel& model, const std::vector<std::string>& texts,
@@ -139,7 +79,7 @@ torch::Tensor SentenceEncoder::forward(const torch::Tensor& ids, const EncoderIn
   const text::TaskModel& model = held->of(task);
   TORCH_CHECK_VALUE(model.first->encoder, text::kEncode,
                     "forward() must be called for a model with an encoder. Got a static embedding");
-  return text::encode_ids(model, ids, inputs, inputs.attention_mask(), prompt_length);
+  return text::vectors_of_ids(model, ids, inputs, inputs.attention_mask(), prompt_length, {});
 }
 
 int64_t SentenceEncoder::width() const { return model_->width(); }

@@ -112,6 +112,27 @@ def make_sentences(folder: Path) -> None:
     save_file({"input_ids": ids, "attention_mask": (ids != 0).long()}, folder / "sentences.safetensors")
 
 
+def make_retrieval(folder: Path, live: Path) -> None:
+    """Writes models/splade, a SparseEncoder, and models/router, of which both routes have one encoder, and queries.txt."""
+    package = "sentence_transformers"
+    splade, router = folder / "models" / "splade", folder / "models" / "router"
+    shutil.copytree(live / "encoder" / "masked", splade)
+    stages = [{"name": "0", "path": "", "type": f"{package}.sparse_encoder.models.MLMTransformer"},
+              {"name": "1", "path": "pooling", "type": f"{package}.sparse_encoder.models.SpladePooling"}]  # fmt: skip
+    (splade / "modules.json").write_text(json.dumps(stages))
+    (splade / "pooling").mkdir()
+    (splade / "pooling" / "config.json").write_text("{}")
+    (splade / "config_sentence_transformers.json").write_text('{"model_type": "SparseEncoder"}')
+    shutil.copytree(live / "encoder" / "bert", router / "encoder")
+    (router / "pooling").mkdir()
+    (router / "pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
+    (router / "modules.json").write_text(json.dumps([{"name": "0", "path": "", "type": f"{package}.models.Router"}]))
+    routes = {route: ["encoder", "pooling"] for route in ("query", "document")}
+    types = {"encoder": f"{package}.models.Transformer", "pooling": f"{package}.models.Pooling"}
+    (router / "router_config.json").write_text(json.dumps({"types": types, "structure": routes, "parameters": {}}))
+    (folder / "queries.txt").write_text("what is a heron\n")
+
+
 class Commands(unittest.TestCase):
     def check_make(self, arguments: "list[str]") -> None:
         makefile = text(ROOT / "Makefile")
@@ -168,6 +189,7 @@ class Commands(unittest.TestCase):
             make_model(folder)
             make_rotary(folder)
             make_sentences(folder)
+            make_retrieval(folder, live)
             ran = 0
             for where, line in shell_lines():
                 used = [command for command in commands(line) if Path(command[0]).name == "posenc"]

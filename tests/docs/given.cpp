@@ -124,7 +124,7 @@ class Documented : public ::testing::Test {
     for (const auto& [made, name] :
          {std::pair("emotions", "bert-emotions"), std::pair("entities", "bert-entities"),
           std::pair("answers", "bert-answers"), std::pair("masked", "bert-large-uncased"),
-          std::pair("clip", "clip-vit-base-patch32")}) {
+          std::pair("masked", "splade"), std::pair("clip", "clip-vit-base-patch32")}) {
       std::filesystem::create_directory_symlink(std::string(POSENC_LIVE_DIR "/encoder/") + made,
                                                 std::string("models/") + name);
     }

@@ -2,6 +2,7 @@
 
 #include <iosfwd>
 #include <memory>
+#include <vector>
 
 #include "posenc/export.h"
 #include "posenc/models/classifier.h"
@@ -31,6 +32,13 @@ class FrozenClassifier {
   ///
   /// Errors: c10::TypeError for rows that are not float32; c10::ValueError for another shape.
   torch::Tensor logits(const torch::Tensor& rows) const;
+  /// The largest logits (B, outputs) of the rows of each of B sequences: the first lengths[0] rows
+  /// are the first sequence's, and -inf stands for one without rows. The logits of all rows are not
+  /// in memory: SPLADE's pooling needs no others.
+  ///
+  /// Errors: those of logits(); c10::ValueError for lengths that do not add up to N.
+  torch::Tensor largest_logits(const torch::Tensor& rows,
+                               const std::vector<int64_t>& lengths) const;
   /// The encoder below the head.
   const FrozenEncoder& encoder() const;
 

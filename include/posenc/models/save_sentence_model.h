@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "posenc/export.h"
+#include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/sentence_stages.h"
 
@@ -48,6 +49,10 @@ struct SaveSentenceModelOptions {
 ///
 /// Source: `SentenceTransformer.save_pretrained` of sentence-transformers 6.2.
 void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
+                         const std::string& folder, const SaveSentenceModelOptions& options);
+/// The same for a SparseEncoder whose first stage has a head for masked words, with SpladePooling
+/// after it; without a modules.json the folder gets one.
+void save_sentence_model(const Classifier& model, const SentenceStages& stages,
                          const std::string& folder, const SaveSentenceModelOptions& options);
 
 }  // namespace posenc

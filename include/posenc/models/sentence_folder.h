@@ -51,7 +51,9 @@ struct SentenceFolder {
 SentenceKind inspect_sentence_kind(const std::string& folder);
 
 /// Reads a folder that sentence-transformers wrote, as `kind`, which is the folder's own unless it
-/// is set. Without a modules.json, and for a CrossEncoder, it is an encoder, whose rows are pooled
+/// is set. As Sparse can be read, besides, a `...ForMaskedLM` without a modules.json, whose logits
+/// are then pooled by SpladePooling, and one of Dense that has BGE-M3's `sparse_linear.pt`, which
+/// is then the only stage, LexicalWeights. Without a modules.json, and for a CrossEncoder, it is an encoder, whose rows are pooled
 /// by their mean, or by the last token for the `...ForCausalLM` of causal models; prompts and other
 /// settings are then ignored. `base`: of an adapter's folder, LoadOptions::base.
 ///

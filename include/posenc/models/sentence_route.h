@@ -17,6 +17,7 @@ enum class FirstStage {
   Encoder,          ///< an encoder's last hidden state
   MaskedHead,       ///< the logits of a head for masked words
   StaticEmbedding,  ///< the mean of the rows of a table: StaticEmbedding, model2vec
+  Tokens,           ///< nothing: the stages are given the ids, as SparseStaticEmbedding is
 };
 
 /// How a query is filled up with tokens of one id, as ColBERT does.
@@ -36,6 +37,9 @@ struct QueryExpansion {
 struct SentenceStageFolder {
   sentence::Stage stage;  ///< what it computes
   std::string folder;     ///< empty for one that has no files
+  /// Its file of weights, if it is not model.safetensors or pytorch_model.bin in the folder: of a
+  /// SparseStaticEmbedding one of weights by tokens, and BGE-M3's sparse_linear.pt.
+  std::string weights = {};
 };
 
 /// The stages through which texts of some tasks go: a Router has several, and a model without one a

@@ -96,9 +96,51 @@ struct CNN {
   POSENC_FIELDS(CNN, in_embedding_dimension, out_channels, kernel_sizes, stride_sizes);
 };
 
+/// How SpladePooling joins the tokens.
+enum class SpladeStrategy { Max, Sum };
+
+/// Logits of tokens (B, L, V) -> sentences (B, V): the largest f(z) of the tokens, or the sum of
+/// all, where f(z) = log(1 + max(z, 0)), and with two logs log(1 + that).
+struct SpladePooling {
+  SpladeStrategy strategy = SpladeStrategy::Max;  ///< which of both
+  int64_t logs = 1;                               ///< 1, or 2 for `log1p_relu`
+
+  POSENC_FIELDS(SpladePooling, strategy, logs);
+};
+
+/// Sentences (B, input_dim) -> (B, hidden_dim), of whose entries at most k are not zero: the k
+/// largest of W (x - pre_bias) + latent_bias, those of them that are positive.
+struct SparseAutoEncoder {
+  int64_t input_dim;         ///< width of x
+  int64_t hidden_dim = 512;  ///< width of the result
+  int64_t k = 8;             ///< entries that are kept
+  bool normalize = false;    ///< x is (x - mean) / (s + 1e-5) first, s^2 with n - 1 in place of n
+
+  POSENC_FIELDS(SparseAutoEncoder, input_dim, hidden_dim, k, normalize);
+};
+
+/// Sentences (B, vocab_size): the weight of each token that is in the sequence, however often, and
+/// 0 for the others. Where there are sentences already, they are multiplied by these.
+struct SparseStaticEmbedding {
+  int64_t vocab_size;  ///< V
+
+  POSENC_FIELDS(SparseStaticEmbedding, vocab_size);
+};
+
+/// Tokens -> sentences (B, vocab_size): for each id the largest max(w . x + b, 0) of its tokens, as
+/// BGE-M3's `sparse_linear.pt` has w and b.
+struct LexicalWeights {
+  int64_t in_features;                        ///< width of x
+  int64_t vocab_size;                         ///< V
+  std::vector<int64_t> unused_token_ids = {}; ///< ids that are left out
+
+  POSENC_FIELDS(LexicalWeights, in_features, vocab_size, unused_token_ids);
+};
+
 /// One stage.
 using Stage = std::variant<Pooling, Dense, Normalize, LayerNorm, Dropout, WeightedLayerPooling,
-                           WordWeights, CNN>;
+                           WordWeights, CNN, SpladePooling, SparseAutoEncoder,
+                           SparseStaticEmbedding, LexicalWeights>;
 
 }  // namespace sentence
 

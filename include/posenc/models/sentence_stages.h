@@ -2,6 +2,7 @@
 
 #include <torch/nn/pimpl.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct SentenceStagesOptions {
   /// Stages after an encoder of width `d_model`.
   explicit SentenceStagesOptions(int64_t d_model) : d_model_(d_model) {}
 
-  /// Width D of the encoder's last hidden state.
+  /// Width D of the encoder's last hidden state, of a head for masked words the number of its
+  /// logits; 0 for stages that are given ids alone, of which the first is a SparseStaticEmbedding.
   TORCH_ARG(int64_t, d_model);
   /// The stages in order.
   TORCH_ARG(std::vector<sentence::Stage>, stages);
@@ -44,8 +46,10 @@ struct SentenceStagesOptions {
 /// Keys: those of sentence-transformers, where i counts the stages from 1, the encoder being 0:
 /// `<i>.linear.weight`, `<i>.linear.bias`, `<i>.residual.weight` of a Dense, `<i>.norm.weight`,
 /// `<i>.norm.bias` of a LayerNorm, `<i>.layer_weights` of a WeightedLayerPooling,
-/// `<i>.emb_layer.weight`, a buffer (V, 1), of WordWeights, and `<i>.convs.<j>.weight`,
-/// `<i>.convs.<j>.bias` of a CNN.
+/// `<i>.emb_layer.weight`, a buffer (V, 1), of WordWeights, `<i>.convs.<j>.weight`,
+/// `<i>.convs.<j>.bias` of a CNN, `<i>.pre_bias`, `<i>.encoder.weight`, `<i>.latent_bias` and the
+/// buffer `<i>.stats_last_nonzero` of a SparseAutoEncoder, `<i>.weight` (V) of a
+/// SparseStaticEmbedding, and `<i>.weight` (1, D), `<i>.bias` (1) of LexicalWeights.
 ///
 /// Errors: c10::ValueError for widths that do not follow from each other, stages that read what no
 /// stage has made, inputs that a stage needs and does not get, and inputs of another shape.
@@ -62,11 +66,13 @@ class SentenceStagesImpl : public Cloneable<SentenceStagesImpl> {
   void pretty_print(std::ostream& stream) const override;
 
   /// The sentence vectors of a batch. The first `prompt_length` real tokens of each sequence are
-  /// those of a prompt, which some models do not pool. WordWeights needs `input_ids` (B, L), and
-  /// WeightedLayerPooling `hidden_states`, EncoderOutput's.
+  /// those of a prompt, which some models do not pool. WordWeights, SparseStaticEmbedding and
+  /// LexicalWeights need `input_ids` (B, L), and WeightedLayerPooling `hidden_states`,
+  /// EncoderOutput's. `max_active_dims` is in place of the k of a SparseAutoEncoder.
   torch::Tensor forward(const torch::Tensor& hidden, const torch::Tensor& attention_mask = {},
                         int64_t prompt_length = 0, const torch::Tensor& input_ids = {},
-                        const std::vector<torch::Tensor>& hidden_states = {});
+                        const std::vector<torch::Tensor>& hidden_states = {},
+                        std::optional<int64_t> max_active_dims = std::nullopt);
   /// Width of the vectors.
   int64_t width() const;
   /// Whether a stage leaves out the tokens of a prompt.
@@ -82,7 +88,8 @@ class SentenceStagesImpl : public Cloneable<SentenceStagesImpl> {
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(torch::Tensor())},
                                   {2, torch::nn::AnyValue(int64_t{0})},
                                   {3, torch::nn::AnyValue(torch::Tensor())},
-                                  {4, torch::nn::AnyValue(std::vector<torch::Tensor>())})
+                                  {4, torch::nn::AnyValue(std::vector<torch::Tensor>())},
+                                  {5, torch::nn::AnyValue(std::optional<int64_t>())})
 };
 
 TORCH_MODULE(SentenceStages);

@@ -30,19 +30,25 @@ at::Tensor rounded(const at::Tensor& weight) {
 
 BFloat16Weight::BFloat16Weight(const at::Tensor& weight) : weight_(rounded(weight)) {}
 
+kernel::LinearRequestOf<kernel::BFloat16> BFloat16Weight::request(const float* x, int64_t x_stride,
+                                                                  int64_t rows, const float* bias,
+                                                                  float* to,
+                                                                  int64_t to_stride) const {
+  return {.x = x,
+          .x_stride = x_stride,
+          .rows = rows,
+          .weight =
+              reinterpret_cast<const kernel::BFloat16*>(weight_.const_data_ptr<at::BFloat16>()),
+          .bias = bias,
+          .inner = in(),
+          .outer = out(),
+          .out = to,
+          .out_stride = to_stride};
+}
+
 void BFloat16Weight::run(const float* x, int64_t x_stride, int64_t rows, const float* bias,
                          float* to, int64_t to_stride, RowRegime regime) const {
-  run_linear(
-      {.x = x,
-       .x_stride = x_stride,
-       .rows = rows,
-       .weight = reinterpret_cast<const kernel::BFloat16*>(weight_.const_data_ptr<at::BFloat16>()),
-       .bias = bias,
-       .inner = in(),
-       .outer = out(),
-       .out = to,
-       .out_stride = to_stride},
-      regime);
+  run_linear(request(x, x_stride, rows, bias, to, to_stride), regime);
 }
 
 at::Tensor BFloat16Weight::rows(const at::Tensor& ids) const {

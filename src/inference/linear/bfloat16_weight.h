@@ -25,6 +25,11 @@ class BFloat16Weight {
   /// kernels on the rounded weight.
   void run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
            int64_t to_stride, RowRegime regime) const;
+  /// The same for the columns of `part` alone, by this thread.
+  void run(const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
+           int64_t to_stride, RowRegime regime, ColumnPart part) const {
+    run_linear(request(x, x_stride, rows, bias, to, to_stride), regime, part);
+  }
   /// The float32 rows (N, in()) of N ids, which must be in range.
   at::Tensor rows(const at::Tensor& ids) const;
 
@@ -34,6 +39,10 @@ class BFloat16Weight {
   int64_t bytes() const { return static_cast<int64_t>(weight_.nbytes()); }
 
  private:
+  kernels::inference::LinearRequestOf<kernels::inference::BFloat16> request(
+      const float* x, int64_t x_stride, int64_t rows, const float* bias, float* to,
+      int64_t to_stride) const;
+
   at::Tensor weight_;
 };
 

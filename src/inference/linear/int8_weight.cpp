@@ -48,9 +48,26 @@ Int8Weight::Int8Weight(int64_t in, int64_t out, int64_t scale_block, const TakeA
   sums_ = take("sums", {scales}, at::kInt);
 }
 
-void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* to,
-                     int64_t to_stride) const {
-  const int8_kernel::LinearRequest request = {
+namespace {
+
+// Columns of a product, of which the weight has whole blocks.
+int8_kernel::LinearRequest part_of(int8_kernel::LinearRequest request, ColumnPart part) {
+  const int64_t block = part.begin / int8_kernel::kBlock;
+  const int64_t scales = int8_kernel::kBlock *
+                         int8_kernel::scales(request.inner, request.scale_block) * block;
+  request.weight += block * int8_kernel::kBlock * int8_kernel::row_bytes(request.inner);
+  request.weight_units += scales;
+  request.weight_sums += scales;
+  if (request.bias != nullptr) request.bias += part.begin;
+  request.outer = part.end - part.begin;
+  return request;
+}
+
+}  // namespace
+
+int8_kernel::LinearRequest Int8Weight::request(const Int8Rows& x, int64_t rows, const float* bias,
+                                               float* to, int64_t to_stride) const {
+  return {
       .x = x.bytes(),
       .x_units = x.units(),
       .x_minus_zeros = x.minus_zeros(),
@@ -65,6 +82,17 @@ void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* 
       .out = to,
       .out_stride = to_stride,
   };
+}
+
+void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* to,
+                     int64_t to_stride, ColumnPart part) const {
+  kernels::chosen_inference().linear_int8.run(part_of(request(x, rows, bias, to, to_stride), part),
+                                              0, blocks(part.end - part.begin));
+}
+
+void Int8Weight::run(const Int8Rows& x, int64_t rows, const float* bias, float* to,
+                     int64_t to_stride) const {
+  const int8_kernel::LinearRequest request = this->request(x, rows, bias, to, to_stride);
   const auto run = kernels::chosen_inference().linear_int8.run;
   share_work(blocks(out_), int8_kernel::kBlock * in_ * rows, kGrainOfProducts,
              [&](int64_t begin, int64_t end) { run(request, begin, end); });

@@ -4,6 +4,8 @@
 
 #include "inference/linear/frozen_arrays.h"
 #include "inference/linear/int8_rows.h"
+#include "inference/linear/linear.h"
+#include "kernels/int8.h"
 
 namespace posenc::inference {
 
@@ -26,6 +28,9 @@ class Int8Weight {
   /// out (rows, out()) = x (rows, in()) W^T + bias, which may be null, for rows with as many
   /// scales; threads share the work by columns.
   void run(const Int8Rows& x, int64_t rows, const float* bias, float* to, int64_t to_stride) const;
+  /// The same for the columns of `part` alone, by this thread.
+  void run(const Int8Rows& x, int64_t rows, const float* bias, float* to, int64_t to_stride,
+           ColumnPart part) const;
   /// The float32 rows (N, in()) of N ids, which must be in range.
   at::Tensor rows(const at::Tensor& ids) const;
 
@@ -36,6 +41,9 @@ class Int8Weight {
   int64_t bytes() const;
 
  private:
+  kernels::int8::LinearRequest request(const Int8Rows& x, int64_t rows, const float* bias,
+                                       float* to, int64_t to_stride) const;
+
   int64_t in_, out_, scale_block_;
   at::Tensor bytes_, units_, sums_;
 };

@@ -29,6 +29,18 @@ void run_columns(const kernel::LinearRequestOf<Element>& request, bool many,
   torch_internals::parallel_parts(0, lines, grain, columns);
 }
 
+template <typename Element>
+void run_part(kernel::LinearRequestOf<Element> request, bool many,
+              const kernel::LinearKernelsOf<Element>& linear, ColumnPart part) {
+  request.weight += part.begin * request.inner;
+  if (request.bias != nullptr) request.bias += part.begin;
+  request.outer = part.end - part.begin;
+  float* const panel =
+      many ? platform::scratch(platform::Scratch::Panel, kernel::scratch_floats(request.inner))
+           : nullptr;
+  linear.run(request, 0, request.outer, panel);
+}
+
 }  // namespace
 
 void share_work(int64_t count, int64_t work_of_one, int64_t least_work,
@@ -51,6 +63,19 @@ void run_linear(const kernel::LinearRequestOf<kernel::BFloat16>& request, RowReg
   const kernels::InferenceKernels& set = kernels::chosen_inference();
   const bool many = regime == RowRegime::Many;
   run_columns(request, many, many ? set.linear_many_bfloat16 : set.linear_few_bfloat16);
+}
+
+void run_linear(const kernel::LinearRequest& request, RowRegime regime, ColumnPart part) {
+  const kernels::InferenceKernels& set = kernels::chosen_inference();
+  const bool many = regime == RowRegime::Many;
+  run_part(request, many, many ? set.linear_many : set.linear_few, part);
+}
+
+void run_linear(const kernel::LinearRequestOf<kernel::BFloat16>& request, RowRegime regime,
+                ColumnPart part) {
+  const kernels::InferenceKernels& set = kernels::chosen_inference();
+  const bool many = regime == RowRegime::Many;
+  run_part(request, many, many ? set.linear_many_bfloat16 : set.linear_few_bfloat16, part);
 }
 
 }  // namespace posenc::inference

@@ -13,6 +13,12 @@ enum class RowRegime { One, Few, Many };
 constexpr int kRowRegimes = 3;
 RowRegime row_regime(int64_t rows);
 
+/// Columns [begin, end) of a product: `begin` is a multiple of kPartColumns.
+struct ColumnPart {
+  int64_t begin, end;
+};
+constexpr int64_t kPartColumns = 16;
+
 /// Calls work(begin, end) for parts of `count` pieces; threads share them, each with at least
 /// `least_work`.
 void share_work(int64_t count, int64_t work_of_one, int64_t least_work,
@@ -23,5 +29,11 @@ void share_work(int64_t count, int64_t work_of_one, int64_t least_work,
 void run_linear(const kernels::inference::LinearRequest& request, RowRegime regime);
 void run_linear(const kernels::inference::LinearRequestOf<kernels::inference::BFloat16>& request,
                 RowRegime regime);
+
+/// The same for the columns of `part` alone, by this thread, to the beginning of request.out.
+void run_linear(const kernels::inference::LinearRequest& request, RowRegime regime,
+                ColumnPart part);
+void run_linear(const kernels::inference::LinearRequestOf<kernels::inference::BFloat16>& request,
+                RowRegime regime, ColumnPart part);
 
 }  // namespace posenc::inference

@@ -56,6 +56,20 @@ void PackedBFloat16Weight::run(const bfloat16_kernel::BFloat16* x, int64_t rows,
              [&](int64_t begin, int64_t end) { run(request, begin, end); });
 }
 
+void PackedBFloat16Weight::run(const bfloat16_kernel::BFloat16* x, int64_t rows, const float* bias,
+                               float* to, int64_t to_stride, ColumnPart part) const {
+  const bfloat16_kernel::LinearRequest request = {
+      .x = x,
+      .rows = rows,
+      .weight = elements() + part.begin * bfloat16_kernel::row_elements(in_),
+      .bias = bias != nullptr ? bias + part.begin : nullptr,
+      .inner = in_,
+      .outer = part.end - part.begin,
+      .out = to,
+      .out_stride = to_stride};
+  kernels::chosen_inference().linear_bfloat16.run(request, 0, bfloat16_blocks(request.outer));
+}
+
 at::Tensor PackedBFloat16Weight::rows(const at::Tensor& ids) const {
   const at::Tensor of = ids.to(at::kLong).contiguous();
   at::Tensor out = at::empty({of.numel(), in_}, at::kFloat);

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "inference/linear/frozen_arrays.h"
+#include "inference/linear/linear.h"
 #include "kernels/inference.h"
 
 namespace posenc::inference {
@@ -25,6 +26,9 @@ class PackedBFloat16Weight {
   /// ConvertedRows::bfloat16() has them; threads share the work by columns.
   void run(const kernels::inference::BFloat16* x, int64_t rows, const float* bias, float* to,
            int64_t to_stride) const;
+  /// The same for the columns of `part` alone, by this thread.
+  void run(const kernels::inference::BFloat16* x, int64_t rows, const float* bias, float* to,
+           int64_t to_stride, ColumnPart part) const;
   /// The float32 rows (N, in()) of N ids, which must be in range.
   at::Tensor rows(const at::Tensor& ids) const;
 

@@ -97,7 +97,7 @@ at::Tensor Projection::rows(const at::Tensor& x) const {
 
 void Projection::run(const ConvertedRows& x, int64_t rows, float* to, int64_t to_stride) const {
   if (rows == 0) return;
-  const float* const bias_of = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr;
+  const float* const bias_of = bias_or_null();
   if (int8_) return int8_->run(x.int8(), rows, bias_of, to, to_stride);
   packed_->run(x.bfloat16(), rows, bias_of, to, to_stride);
 }
@@ -105,7 +105,6 @@ void Projection::run(const ConvertedRows& x, int64_t rows, float* to, int64_t to
 void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, int64_t to_stride,
                      RowRegime regime) const {
   if (rows == 0) return;
-  const float* const bias_of = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr;
   if (row_format() != RowFormat::Float32) {
     const int64_t floats = ConvertedRows::floats(row_format(), rows, in());
     const ConvertedRows converted(row_format(), platform::scratch(platform::Scratch::Bytes, floats),
@@ -113,7 +112,7 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
     converted.convert(x, x_stride, rows);
     return run(converted, rows, to, to_stride);
   }
-  if (bfloat16_) return bfloat16_->run(x, x_stride, rows, bias_of, to, to_stride, regime);
+  if (bfloat16_) return bfloat16_->run(x, x_stride, rows, bias_or_null(), to, to_stride, regime);
   if (!own_.rows[static_cast<int>(regime)]) {
     const at::Tensor from =
         at::from_blob(const_cast<float*>(x), {rows, in()}, {x_stride, 1}, at::kFloat);
@@ -123,16 +122,30 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
     at::linear_out(result, from, weight_, bias);
     return;
   }
-  run_linear({.x = x,
-              .x_stride = x_stride,
-              .rows = rows,
-              .weight = weight_.const_data_ptr<float>(),
-              .bias = bias_of,
-              .inner = in(),
-              .outer = out(),
-              .out = to,
-              .out_stride = to_stride},
-             regime);
+  run_linear(request(x, x_stride, rows, to, to_stride), regime);
+}
+
+kernel::LinearRequest Projection::request(const float* x, int64_t x_stride, int64_t rows, float* to,
+                                          int64_t to_stride) const {
+  return {.x = x,
+          .x_stride = x_stride,
+          .rows = rows,
+          .weight = weight_.const_data_ptr<float>(),
+          .bias = bias_or_null(),
+          .inner = in(),
+          .outer = out(),
+          .out = to,
+          .out_stride = to_stride};
+}
+
+void Projection::run(const float* x, int64_t x_stride, const ConvertedRows& converted, int64_t rows,
+                     float* to, int64_t to_stride, RowRegime regime, ColumnPart part) const {
+  const float* const bias_of = bias_or_null();
+  if (int8_) return int8_->run(converted.int8(), rows, bias_of, to, to_stride, part);
+  if (packed_) return packed_->run(converted.bfloat16(), rows, bias_of, to, to_stride, part);
+  if (bfloat16_)
+    return bfloat16_->run(x, x_stride, rows, bias_of, to, to_stride, regime, part);
+  run_linear(request(x, x_stride, rows, to, to_stride), regime, part);
 }
 
 }  // namespace posenc::inference

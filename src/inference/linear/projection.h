@@ -57,6 +57,11 @@ class Projection {
   /// The same for rows in row_format().
   void run(const ConvertedRows& x, int64_t rows, float* out, int64_t out_stride) const;
 
+  /// The same for the columns of `part` alone, by this thread: out (rows, part's columns). `x` are
+  /// the rows in float32, and `converted` in row_format(), unless that is Float32.
+  void run(const float* x, int64_t x_stride, const ConvertedRows& converted, int64_t rows,
+           float* out, int64_t out_stride, RowRegime regime, ColumnPart part) const;
+
   /// What the products read.
   RowFormat row_format() const {
     if (int8_) return {RowFormat::Int8, int8_->scale_block()};
@@ -67,6 +72,12 @@ class Projection {
 
  private:
   int64_t in_ = 0, out_ = 0;
+  kernels::inference::LinearRequest request(const float* x, int64_t x_stride, int64_t rows,
+                                            float* out, int64_t out_stride) const;
+  const float* bias_or_null() const {
+    return bias_.defined() ? bias_.const_data_ptr<float>() : nullptr;
+  }
+
   at::Tensor weight_, bias_;
   std::optional<Int8Weight> int8_;  // instead of weight_
   std::optional<BFloat16Weight> bfloat16_;

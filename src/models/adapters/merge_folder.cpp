@@ -139,7 +139,7 @@ MergedFolder merge_adapters(const std::string& folder, const std::string& out,
                     "] prefix and key_map must be left out. Got another");
   TORCH_CHECK_VALUE(!io::may_exist(out), "[", kMerger,
                     "] out must be a folder that is not there yet. Got ", out);
-  const FolderParts parts = parts_of(kMerger, folder);
+  const FolderParts parts = parts_of(kMerger, folder, options.base());
   const std::string inner =
       parts.inner.empty() ? folder : (fs::path(folder) / parts.inner).string();
   const AdaptedFolder place = adapted_folder(kMerger, inner, options);

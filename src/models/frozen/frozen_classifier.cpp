@@ -4,11 +4,13 @@
 #include <ATen/ops/layer_norm.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <ostream>
 
 #include "core/torch_internals/parallel_for.h"
 #include "inference/freeze/model.h"
+#include "inference/linear/largest_rows.h"
 #include "inference/rows/frozen_scope.h"
 #include "models/frozen/freeze_encoder.h"
 #include "models/heads/rows.h"
@@ -85,17 +87,22 @@ void finish_dense(const FrozenClassifierParts& parts, const at::Tensor& x, bool 
   torch_internals::parallel_for(0, (rows + part - 1) / part, 1, work);
 }
 
-at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+// What the output layer is given.
+at::Tensor output_rows(const FrozenClassifierParts& parts, const at::Tensor& rows) {
   const at::Tensor given = rows.contiguous();
   if (!parts.dense && !parts.norm_eps && parts.head.activation() == Activation::Identity)
-    return output_of(parts, given);
+    return given;
   at::Tensor x = parts.dense ? parts.dense->rows(given) : given.clone();
   finish_dense(parts, x, !parts.dense2);
   if (parts.dense2) {
     x = parts.dense2->rows(x);
     finish_dense(parts, x, true);
   }
-  return output_of(parts, x);
+  return x;
+}
+
+at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows) {
+  return output_of(parts, output_rows(parts, rows));
 }
 
 // How many elements LibTorch's operations on rows (..., D) and their logits are on.
@@ -140,18 +147,45 @@ ClassifierOutput FrozenClassifier::forward(const torch::Tensor& input,
   return out;
 }
 
-torch::Tensor FrozenClassifier::logits(const torch::Tensor& rows) const {
-  const inference::FrozenScope scope;
-  const auto held = parts_;
-  const int64_t width = held->head.d_model();
+namespace {
+
+void check_rows(int64_t width, const at::Tensor& rows) {
   TORCH_CHECK_VALUE(rows.dim() == 2 && rows.size(1) == width,
                     "[FrozenClassifier] rows must be (N, ", width, "). Got ", rows.sizes());
   TORCH_CHECK_TYPE(rows.scalar_type() == at::kFloat,
                    "[FrozenClassifier] rows must be float32. Got ", rows.scalar_type());
+}
+
+}  // namespace
+
+torch::Tensor FrozenClassifier::logits(const torch::Tensor& rows) const {
+  const inference::FrozenScope scope;
+  const auto held = parts_;
+  check_rows(held->head.d_model(), rows);
   held->stale_check.check();
   const torch_internals::CallThreads threads(held->call,
                                              inference::libtorchs_elements(*held, rows));
   return inference::logits_of(*held, rows);
+}
+
+torch::Tensor FrozenClassifier::largest_logits(const torch::Tensor& rows,
+                                               const std::vector<int64_t>& lengths) const {
+  const inference::FrozenScope scope;
+  const auto held = parts_;
+  check_rows(held->head.d_model(), rows);
+  const bool fits = std::all_of(lengths.begin(), lengths.end(), [](int64_t n) { return n >= 0; }) &&
+                    std::accumulate(lengths.begin(), lengths.end(), int64_t{0}) == rows.size(0);
+  TORCH_CHECK_VALUE(fits, "[FrozenClassifier] lengths must add up to the number of rows, ",
+                    rows.size(0), ". Got ", lengths);
+  TORCH_CHECK_VALUE(held->head.output_activation() == Activation::Identity,
+                    "[FrozenClassifier] largest_logits() must be called for a head whose logits "
+                    "go through no activation. Got one with an output_activation");
+  held->stale_check.check();
+  const torch_internals::CallThreads threads(held->call,
+                                             inference::libtorchs_elements(*held, rows));
+  std::vector<inference::ProductOfColumns> products = {{&held->out, 0}};
+  if (held->beside) products.push_back({&*held->beside, held->out.in()});
+  return inference::largest_rows(products, inference::output_rows(*held, rows), lengths);
 }
 
 const FrozenEncoder& FrozenClassifier::encoder() const { return parts_->encoder; }

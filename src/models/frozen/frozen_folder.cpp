@@ -109,7 +109,7 @@ bool is_frozen_folder(const std::string& folder) {
 void freeze_folder(const std::string& folder, const std::string& out, const FreezeOptions& options,
                    const LoadOptions& load, bool with_head) {
   check_is_folder(kFolderCaller, folder);
-  const FolderParts parts = parts_of(kFolderCaller, folder);
+  const FolderParts parts = parts_of(kFolderCaller, folder, load.base());
   const auto copied = files_of_model(kFolderCaller, folder, parts, load.base());
   check_out(folder, out, parts, copied);
   const auto writer = io::in_context(

@@ -36,7 +36,7 @@ std::string in_folder(const std::string& inner, const std::string& name) {
   return (fs::path(inner) / name).generic_string();
 }
 
-FolderParts parts_of(const char* caller, const std::string& folder) {
+FolderParts parts_of(const char* caller, const std::string& folder, const std::string& base) {
   if (!has_modules(folder)) return {};
   FolderParts parts;
   const auto stages = checked_modules(caller, folder).stages;
@@ -48,7 +48,14 @@ FolderParts parts_of(const char* caller, const std::string& folder) {
   parts.inner = stages.front().path;
   for (std::size_t i = 1; i < stages.size(); ++i)
     if (!stages[i].path.empty()) parts.stages.insert(stages[i].path);
-  parts.is_sentence_model = inspect_sentence_kind(folder) != SentenceKind::CrossEncoder;
+  const SentenceKind kind = inspect_sentence_kind(folder);
+  parts.is_sentence_model = kind != SentenceKind::CrossEncoder;
+  if (kind == SentenceKind::Sparse) {
+    const auto first = read_sentence_folder(folder, kind, base).route().first;
+    TORCH_CHECK_VALUE(first != sentence::FirstStage::Tokens, "[", caller, "] ", folder,
+                      ": the model must have layers. Got a table of weights of tokens");
+    parts.is_sentence_model = first != sentence::FirstStage::MaskedHead;
+  }
   return parts;
 }
 

@@ -14,8 +14,9 @@ struct FolderParts {
   bool is_sentence_model = false;  ///< whose head is not used
 };
 
-/// Those of a folder. Throws c10::ValueError, naming `caller`, for a static embedding.
-FolderParts parts_of(const char* caller, const std::string& folder);
+/// Those of a folder, which may be an adapter's of the model in `base`. Throws c10::ValueError,
+/// naming `caller`, for a static embedding.
+FolderParts parts_of(const char* caller, const std::string& folder, const std::string& base);
 
 /// A name in the folder `inner`, which may be the folder itself.
 std::string in_folder(const std::string& inner, const std::string& name);

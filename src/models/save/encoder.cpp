@@ -329,15 +329,19 @@ void save_pretrained(const Encoder& model, const std::string& folder,
   write_pretrained(kSavePretrained, folder, pretrained_folder_of(model, folder, options));
 }
 
-void save_pretrained(const Classifier& model, const std::string& folder,
-                     const SavePretrainedOptions& options) {
+PretrainedFolder pretrained_folder_of(const Classifier& model, const std::string& folder,
+                                      const SavePretrainedOptions& options) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
   TORCH_CHECK_VALUE(options.head().is_empty(),
                     "[save_pretrained] SavePretrainedOptions::head must be empty for a Classifier, "
                     "which has its own. Got ",
                     options.head().begin()->key());
-  write_pretrained(kSavePretrained, folder,
-                   contents_of(*model->encoder, model.get(), folder, options));
+  return contents_of(*model->encoder, model.get(), folder, options);
+}
+
+void save_pretrained(const Classifier& model, const std::string& folder,
+                     const SavePretrainedOptions& options) {
+  write_pretrained(kSavePretrained, folder, pretrained_folder_of(model, folder, options));
 }
 
 }  // namespace posenc

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "models/save/write_folder.h"
@@ -19,6 +20,7 @@ namespace posenc {
 namespace {
 
 namespace fs = std::filesystem;
+using sentence::FirstStage;
 
 constexpr const char* kSaveModel = "save_sentence_model";
 constexpr const char* kModules = "modules.json";
@@ -33,23 +35,30 @@ struct SavedModel {
   std::vector<SentenceStageFolder> stages;  // after the first
 };
 
-SavedModel source_of(const SentenceStages& stages, const std::string& source) {
-  SavedModel model = {sentence_modules(kSaveModel, source, std::nullopt), {}};
+// A model with a head for masked words is one of SparseEncoder, also without a modules.json.
+SavedModel source_of(const SentenceStages& stages, const std::string& source, FirstStage first) {
+  const auto kind = first == FirstStage::MaskedHead ? std::optional(SentenceKind::Sparse)
+                                                    : std::nullopt;
+  SavedModel model = {sentence_modules(kSaveModel, source, kind), {}};
   TORCH_CHECK_VALUE(model.modules.is_listed || !has_modules(source), "[", kSaveModel,
                     "] source must be no cross-encoder, which save_pretrained() saves. Got ",
                     source);
-  const SentenceModule& first = model.modules.stages.front();
-  TORCH_CHECK_VALUE(first.kind == "Transformer", "[", kSaveModel,
-                    "] source must be a model with an encoder. Got ", first.type);
-  const SentenceFolder read = read_sentence_folder(source);
+  const SentenceFolder read = read_sentence_folder(source, kind);
   TORCH_CHECK_VALUE(read.routes.size() == 1, "[", kSaveModel,
                     "] source must be a model without a Router. Got ", source);
+  TORCH_CHECK_VALUE(read.routes.front().first == first, "[", kSaveModel,
+                    "] source must be a model with ",
+                    first == FirstStage::MaskedHead ? "a head for masked words" : "an encoder",
+                    ". Got ", model.modules.stages.front().type);
   model.stages = read.routes.front().stages;
   const auto& own = stages->options.stages();
   TORCH_CHECK_VALUE(own.size() == model.stages.size(), "[", kSaveModel,
                     "] stages must be as many as those of ", source, ", ", model.stages.size(),
                     ". Got ", own.size());
   for (std::size_t i = 0; i < own.size(); ++i) {
+    TORCH_CHECK_VALUE(model.stages[i].weights.empty(), "[", kSaveModel, "] stage ", i + 1,
+                      " must have its weights in model.safetensors. Got ",
+                      model.stages[i].weights);
     TORCH_CHECK_VALUE(own[i] == model.stages[i].stage, "[", kSaveModel, "] stage ", i + 1,
                       " must be that of ", source, ". Got one with other options");
   }
@@ -98,18 +107,30 @@ void add_copies(FolderWriter& written, const fs::path& source, const std::string
 // The stages of an encoder that had none: the pooling that it is given.
 void add_default_modules(FolderWriter& written, const SavedModel& model,
                          const SentenceStages& stages) {
-  const auto& pooling = std::get<sentence::Pooling>(model.stages.front().stage);
-  written.add_json("1_Pooling/config.json", pooling_settings(pooling, stages->options.d_model()));
+  const sentence::Stage& stage = model.stages.front().stage;
+  const bool is_splade = std::holds_alternative<sentence::SpladePooling>(stage);
+  const std::string kind = is_splade ? "SpladePooling" : "Pooling", path = "1_" + kind;
   const std::string package = "sentence_transformers.";
-  written.add_json(kModules,
-                   {{{"idx", 0},
-                     {"name", "0"},
-                     {"path", ""},
-                     {"type", package + "base.modules.transformer.Transformer"}},
-                    {{"idx", 1},
-                     {"name", "1"},
-                     {"path", "1_Pooling"},
-                     {"type", package + "sentence_transformer.modules.pooling.Pooling"}}});
+  if (is_splade) {
+    written.add_json(path + "/config.json",
+                     {{"pooling_strategy", "max"}, {"activation_function", "relu"}});
+    written.add_json("sentence_bert_config.json", {{"transformer_task", "fill-mask"}});
+    written.add_json("config_sentence_transformers.json",
+                     {{"model_type", kind_name(SentenceKind::Sparse)}});
+  } else {
+    written.add_json(path + "/config.json", pooling_settings(std::get<sentence::Pooling>(stage),
+                                                             stages->options.d_model()));
+  }
+  written.add_json(kModules, {{{"idx", 0},
+                               {"name", "0"},
+                               {"path", ""},
+                               {"type", package + "base.modules.transformer.Transformer"}},
+                              {{"idx", 1},
+                               {"name", "1"},
+                               {"path", path},
+                               {"type", package + (is_splade ? "sparse_encoder.modules.splade_pooling."
+                                                             : "sentence_transformer.modules.pooling.") +
+                                            kind}}});
 }
 
 void add_stages(FolderWriter& written, const SavedModel& model, const SentenceStages& stages) {
@@ -161,18 +182,21 @@ void add_rest(FolderWriter& written, const SavedModel& model, const SentenceStag
 
 }  // namespace
 
-void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
-                         const std::string& folder, const SaveSentenceModelOptions& options) {
+namespace {
+
+template <typename Model>
+void save_model(const Model& first, const SentenceStages& stages, const std::string& folder,
+                const SaveSentenceModelOptions& options, FirstStage kind) {
   TORCH_CHECK_VALUE(!stages.is_empty(), "[", kSaveModel, "] stages must not be an empty holder");
   const std::string& source = options.source();
   TORCH_CHECK_VALUE(options.overwrite() || !are_same_folder(source, folder), "[", kSaveModel,
                     "] folder must not be the source, unless SaveSentenceModelOptions::overwrite "
                     "allows it. Got ",
                     folder);
-  const SavedModel model = source_of(stages, source);
+  const SavedModel model = source_of(stages, source, kind);
   const std::string& inner = model.modules.stages.front().path;
   const PretrainedFolder contents =
-      pretrained_folder_of(encoder, (fs::path(folder) / inner).string(),
+      pretrained_folder_of(first, (fs::path(folder) / inner).string(),
                            SavePretrainedOptions()
                                .rest_of((fs::path(source) / inner).string())
                                .overwrite(options.overwrite())
@@ -183,6 +207,18 @@ void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
     add_rest(written, model, stages, are_same_folder(source, folder));
     written.commit();
   });
+}
+
+}  // namespace
+
+void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
+                         const std::string& folder, const SaveSentenceModelOptions& options) {
+  save_model(encoder, stages, folder, options, FirstStage::Encoder);
+}
+
+void save_sentence_model(const Classifier& model, const SentenceStages& stages,
+                         const std::string& folder, const SaveSentenceModelOptions& options) {
+  save_model(model, stages, folder, options, FirstStage::MaskedHead);
 }
 
 }  // namespace posenc

@@ -14,6 +14,7 @@
 
 namespace posenc {
 
+class Classifier;
 class Encoder;
 struct SavePretrainedOptions;
 
@@ -80,6 +81,8 @@ void write_pretrained(const char* caller, const std::string& folder,
 /// What save_pretrained() writes into `folder` for an encoder. Nothing is written. Throws as
 /// save_pretrained() does.
 PretrainedFolder pretrained_folder_of(const Encoder& model, const std::string& folder,
+                                      const SavePretrainedOptions& options);
+PretrainedFolder pretrained_folder_of(const Classifier& model, const std::string& folder,
                                       const SavePretrainedOptions& options);
 
 }  // namespace posenc

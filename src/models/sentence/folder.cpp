@@ -18,6 +18,7 @@
 #include "posenc/core/skip_init.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/sentence_folder.h"
+#include "posenc/weights/manifest.h"
 #include "weights/common/file.h"
 #include "weights/load/source.h"
 
@@ -31,44 +32,64 @@ constexpr const char* kStageLoader = "load_sentence_stages";
 constexpr const char* kTableLoader = "load_static_embedding";
 constexpr int64_t kWidestVector = int64_t{1} << 31;
 
-// The stages of a route, and the width of what its first stage gives.
+// The width of what the first stage of a route gives.
+int64_t first_width(const SentenceRoute& route) {
+  using sentence::FirstStage;
+  const std::string config = (fs::path(route.base) / "config.json").string();
+  switch (route.first) {
+    case FirstStage::Encoder: {
+      const EncoderOptions options = encoder_options_from_hf(config);
+      return options.output_dim().value_or(options.encoder().layer().d_model());
+    }
+    case FirstStage::MaskedHead: {
+      const Settings settings(kStageLoader, config);
+      return settings.of(settings.text("model_type", "")).integer("vocab_size", 1, kWidestVector);
+    }
+    case FirstStage::StaticEmbedding: return load_static_embedding(route.encoder).size(1);
+    case FirstStage::Tokens: break;
+  }
+  return 0;
+}
+
 SentenceStagesOptions stages_options(const SentenceFolder& folder, const SentenceRoute& route) {
-  const bool is_static = route.first == sentence::FirstStage::StaticEmbedding;
-  const auto width_of = [](const EncoderOptions& options) {
-    return options.output_dim().value_or(options.encoder().layer().d_model());
-  };
-  const int64_t width =
-      is_static
-          ? load_static_embedding(route.encoder).size(1)
-          : width_of(encoder_options_from_hf((fs::path(route.base) / "config.json").string()));
-  auto options = SentenceStagesOptions(width).takes_sentences(is_static);
+  auto options = SentenceStagesOptions(first_width(route))
+                     .takes_sentences(route.first == sentence::FirstStage::StaticEmbedding);
   if (folder.kind == SentenceKind::MultiVector) options.result(sentence::Feature::Tokens);
   for (const auto& stage : route.stages) options.stages().push_back(stage.stage);
   return options;
 }
 
-void load_stage(torch::nn::Module& module, const std::string& part,
-                const SentenceStageFolder& stage, const LoadOptions& options, LoadReport& report) {
-  const std::string& folder = stage.folder;
-  const StageKind& kind = kind_of(stage.stage);
-  if (kind.load != nullptr) {
-    kind.load(settings_of_stage(kStageLoader, folder, kind), module);
-    return;
-  }
-  for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {
-    const auto path = (fs::path(folder) / name).string();
-    if (!io::may_exist(path)) continue;
-    const LoadReport own = load_weights(
-        module, path, LoadOptions().cast(true).allow_unexpected(options.allow_unexpected()));
-    for (const std::string& loaded : own.loaded) report.loaded.push_back(part + "." + loaded);
-    report.unexpected.insert(report.unexpected.end(), own.unexpected.begin(), own.unexpected.end());
-    return check_finite(
-        kStageLoader, module, path, [](const std::string& key) { return key; },
-        [](const std::string&) { return false; });
+// The file of a stage's weights.
+std::string weights_of(const SentenceStageFolder& stage) {
+  if (!stage.weights.empty()) return stage.weights;
+  for (const char* name : stages::kStageWeights) {
+    const auto path = (fs::path(stage.folder) / name).string();
+    if (io::may_exist(path)) return path;
   }
   throw WeightsError(WeightsErrorCode::NotFound, "must hold model.safetensors or pytorch_model.bin")
-      .in_file(folder)
+      .in_file(stage.folder)
       .in_function(kStageLoader);
+}
+
+void load_stage(torch::nn::Module& module, const std::string& part,
+                const SentenceStageFolder& stage, const LoadOptions& options, LoadReport& report) {
+  const StageKind& kind = kind_of(stage.stage);
+  if (kind.load != nullptr)
+    return kind.load(settings_of_stage(kStageLoader, stage.folder, kind), module);
+  const std::string path = weights_of(stage);
+  if (path.ends_with(".json")) return;  // weights by tokens, for which the tokenizer is needed
+  auto load = LoadOptions().cast(true).allow_unexpected(options.allow_unexpected());
+  if (kind.key_map != nullptr) {
+    std::vector<std::string> names;
+    for (const ManifestTensor& tensor : read_manifest(path).tensors) names.push_back(tensor.name);
+    load.key_map(kind.key_map(names));
+  }
+  const LoadReport own = load_weights(module, path, load);
+  for (const std::string& loaded : own.loaded) report.loaded.push_back(part + "." + loaded);
+  report.unexpected.insert(report.unexpected.end(), own.unexpected.begin(), own.unexpected.end());
+  check_finite(
+      kStageLoader, module, path, [](const std::string& key) { return key; },
+      [](const std::string&) { return false; });
 }
 
 // Row i is embeddings[mapping[i]] * weights[i].

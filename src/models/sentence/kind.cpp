@@ -56,7 +56,8 @@ void check_kind(const char* caller, const std::string& folder, SentenceKind own,
   if (own == as || (own == SentenceKind::CrossEncoder && as == SentenceKind::Dense)) return;
   const bool is_masked =
       !has_modules(folder) && any_ends_with(architectures_in(caller, folder), "ForMaskedLM");
-  if (as == SentenceKind::Sparse && is_masked) return;
+  const bool has_weights = own == SentenceKind::Dense && io::may_exist(lexical_weights_in(folder));
+  if (as == SentenceKind::Sparse && (is_masked || has_weights)) return;
   const char* const why = as == SentenceKind::Sparse || as == SentenceKind::MultiVector
                               ? ", all of whose layers are in the folder; sentence-transformers "
                                 "draws those that others lack at random"
@@ -66,6 +67,10 @@ void check_kind(const char* caller, const std::string& folder, SentenceKind own,
 }
 
 }  // namespace
+
+std::string lexical_weights_in(const std::string& folder) {
+  return (fs::path(folder) / "sparse_linear.pt").string();
+}
 
 std::string kind_name(SentenceKind kind) { return row_of(kind).name; }
 

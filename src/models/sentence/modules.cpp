@@ -18,11 +18,6 @@ constexpr uint64_t kLongestModules = 1'000'000;  // in bytes
 constexpr const char* kPackage = "sentence_transformers.";
 constexpr const char* kForeign = "pylate.models.Dense.Dense";  // which is Dense
 
-bool leaves_folder(const std::string& path) {
-  const std::filesystem::path given(path);
-  if (given.is_absolute()) return true;
-  return std::find(given.begin(), given.end(), "..") != given.end();
-}
 
 std::string text_of(const json& object, const char* name) {
   const auto found = object.find(name);
@@ -49,6 +44,11 @@ std::vector<SentenceModule> modules_in(const std::string& path) {
 }
 
 }  // namespace
+
+bool leaves_folder(const std::string& path) {
+  const std::filesystem::path given(path);
+  return given.is_absolute() || std::find(given.begin(), given.end(), "..") != given.end();
+}
 
 SentenceModule module_of(const std::string& type, const std::string& path,
                          const std::string& name) {

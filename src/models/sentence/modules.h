@@ -42,6 +42,9 @@ SentenceModules read_modules(const char* caller, const std::filesystem::path& fo
 /// A stage of that type in the folder `path`.
 SentenceModule module_of(const std::string& type, const std::string& path, const std::string& name);
 
+/// Whether a path in a folder's settings is one of another folder.
+bool leaves_folder(const std::string& path);
+
 /// Throws c10::ValueError, which begins with `where`, for a type that is not one of
 /// sentence-transformers or PyLate, and for a path that leaves the folder.
 void check_module(const std::string& where, const SentenceModule& stage);

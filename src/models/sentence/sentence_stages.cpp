@@ -65,17 +65,27 @@ bool SentenceStagesImpl::needs_hidden_states() const {
 torch::Tensor SentenceStagesImpl::forward(const torch::Tensor& hidden,
                                           const torch::Tensor& attention_mask,
                                           int64_t prompt_length, const torch::Tensor& input_ids,
-                                          const std::vector<torch::Tensor>& hidden_states) {
+                                          const std::vector<torch::Tensor>& hidden_states,
+                                          std::optional<int64_t> max_active_dims) {
   const int64_t rank = options.takes_sentences() ? 2 : 3;
-  TORCH_CHECK_VALUE(hidden.dim() == rank && hidden.size(-1) == options.d_model(),
+  const bool has_hidden = options.d_model() > 0;
+  TORCH_CHECK_VALUE(has_hidden || !hidden.defined(),
+                    "[SentenceStages] hidden must be undefined for stages that are given ids "
+                    "alone. Got ",
+                    hidden.sizes());
+  TORCH_CHECK_VALUE(!max_active_dims || *max_active_dims > 0,
+                    "[SentenceStages] max_active_dims must be positive. Got ",
+                    max_active_dims.value_or(0));
+  TORCH_CHECK_VALUE(!has_hidden || (hidden.dim() == rank && hidden.size(-1) == options.d_model()),
                     "[SentenceStages] hidden must be ", rank == 2 ? "(B, " : "(B, L, ",
                     options.d_model(), "). Got ", hidden.sizes());
   TORCH_CHECK_VALUE(prompt_length >= 0, "[SentenceStages] prompt_length must not be negative. Got ",
                     prompt_length);
-  const StageInputs inputs = {attention_mask, input_ids, hidden.sizes(), prompt_length,
-                              hidden_states};
+  const auto sizes = has_hidden ? hidden.sizes() : at::IntArrayRef();
+  const StageInputs inputs = {attention_mask, input_ids,     sizes,
+                              prompt_length,  hidden_states, max_active_dims};
   StageFeatures features;
-  features.of(rank == 2 ? sentence::Feature::Sentence : sentence::Feature::Tokens) = hidden;
+  if (has_hidden) features.of(rank == 2 ? sentence::Feature::Sentence : sentence::Feature::Tokens) = hidden;
   features.mask = attention_mask;
   features.ids = input_ids;
   const auto& parts = children();

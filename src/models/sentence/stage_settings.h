@@ -18,6 +18,9 @@ SentenceModules checked_modules(const char* caller, const std::string& folder);
 /// The settings of a whole model, config_sentence_transformers.json, or none.
 Settings model_settings(const char* caller, const std::string& folder);
 
+/// The file of BGE-M3's weights of tokens, by which a dense model can be read as a sparse one.
+std::string lexical_weights_in(const std::string& folder);
+
 /// The class of sentence-transformers of a kind.
 std::string kind_name(SentenceKind kind);
 

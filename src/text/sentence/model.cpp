@@ -1,22 +1,31 @@
 #include "text/sentence/model.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
+#include "models/config/settings.h"
 #include "models/lora/adapted_folder.h"
 #include "posenc/models/frozen_file.h"
 
 namespace posenc::text {
 namespace {
 
+namespace fs = std::filesystem;
 using sentence::FirstStage;
 using sentence::Task;
+
+constexpr uint64_t kMostWeights = 256'000'000;  // bytes of a file of weights by tokens
 
 void check_options(const char* caller, const SentenceFolder& folder, const FreezeOptions& options) {
   const bool are_static = std::all_of(
       folder.routes.begin(), folder.routes.end(),
-      [](const SentenceRoute& route) { return route.first == FirstStage::StaticEmbedding; });
+      [](const SentenceRoute& route) {
+        return route.first == FirstStage::StaticEmbedding || route.first == FirstStage::Tokens;
+      });
   const bool converts =
       options.weights() != WeightDtype::Float32 || options.compute() != ComputeDtype::Float32;
   TORCH_CHECK_VALUE(!are_static || (!converts && options.weights_to_not_convert().empty()), "[",
@@ -26,25 +35,70 @@ void check_options(const char* caller, const SentenceFolder& folder, const Freez
                     converts ? "another dtype" : "weights_to_not_convert");
 }
 
-FirstModel load_first(const SentenceRoute& route, const FreezeOptions& options,
-                      const LoadOptions& load) {
-  if (route.first == FirstStage::StaticEmbedding) {
-    const auto file = (std::filesystem::path(route.encoder) / "tokenizer.json").string();
-    return {Tokenizer::from_file(file), std::nullopt, load_static_embedding(route.encoder, load)};
+Tokenizer tokenizer_of(const char* caller, const SentenceRoute& route, const std::string& base) {
+  if (route.first != FirstStage::StaticEmbedding)
+    return Tokenizer::from_folder(tokenizer_folder(caller, route.encoder, base),
+                                  route.do_lower_case);
+  return Tokenizer::from_file((fs::path(route.encoder) / "tokenizer.json").string());
+}
+
+FirstModel load_first(const Tokenizer& tokenizer, const SentenceRoute& route,
+                      const FreezeOptions& options, const LoadOptions& load) {
+  FirstModel first = {tokenizer};
+  switch (route.first) {
+    case FirstStage::Encoder:
+      first.encoder = load_and_freeze_encoder(route.encoder, options, load);
+      break;
+    case FirstStage::MaskedHead:
+      first.classifier =
+          load_and_freeze_classifier(route.encoder, options, load, head::Kind::Masked);
+      break;
+    case FirstStage::StaticEmbedding:
+      first.table = load_static_embedding(route.encoder, load);
+      break;
+    case FirstStage::Tokens: break;
   }
-  const std::string words = tokenizer_folder("load_sentence_encoder", route.encoder, load.base());
-  return {Tokenizer::from_folder(words, route.do_lower_case),
-          load_and_freeze_encoder(route.encoder, options, load),
-          {}};
+  return first;
 }
 
 RowRules rules_of(const FirstModel& first, std::optional<int64_t> max_length) {
   if (first.encoder) return row_rules(first.tokenizer, first.encoder->options(), max_length);
+  if (first.classifier)
+    return row_rules(first.tokenizer, first.classifier->options().encoder(), max_length);
   RowRules rules;
-  rules.options.add_special_tokens(false);
+  rules.options.add_special_tokens(false).padding_side(tokenizer::Side::Right);
   if (max_length)
     rules.options.truncation(tokenizer::Truncation::LongestFirst).max_length(*max_length);
   return rules;
+}
+
+// What of stages only the tokenizer of their route knows.
+void complete_stages(SentenceRoute& route, const Tokenizer& tokenizer) {
+  for (SentenceStageFolder& own : route.stages) {
+    if (auto* const stage = std::get_if<sentence::SparseStaticEmbedding>(&own.stage))
+      if (!own.weights.empty()) stage->vocab_size = tokenizer.vocab_size();
+    if (auto* const stage = std::get_if<sentence::LexicalWeights>(&own.stage))
+      for (const char* name : {"cls_token", "eos_token", "pad_token", "unk_token"})
+        if (const auto id = tokenizer.special_token_id(name))
+          stage->unused_token_ids.push_back(*id);
+  }
+}
+
+// Weights by tokens; those of tokens that the tokenizer lacks are its unknown token's.
+void load_weights_by_tokens(const char* caller, const SentenceStageFolder& stage,
+                            const Tokenizer& tokenizer, torch::nn::Module& module) {
+  const posenc::Settings config(caller, stage.weights, kMostWeights);
+  at::Tensor weight = at::zeros({tokenizer.vocab_size()}, at::kFloat);
+  const auto unknown = tokenizer.special_token_id("unk_token");
+  for (const auto& [token, value] : config.object().items()) {
+    const auto known = tokenizer.token_to_id(token);
+    const auto id = known ? known : unknown;
+    if (!value.is_number()) config.refuse(token, "must be a number, the weight of a token");
+    if (!id) config.refuse(token, "must be a token of the tokenizer");
+    if (*id < weight.size(0)) weight.data_ptr<float>()[*id] = value.get<float>();
+  }
+  const torch::NoGradGuard no_grad;
+  module.named_parameters()["weight"].copy_(weight);
 }
 
 // Tokens of the prompt alone, but for a special one at its end: whatever the template adds there
@@ -100,6 +154,14 @@ std::shared_ptr<const SentenceModel> load_sentence_model(const char* caller, Sen
   check_options(caller, folder, options);
   auto model = std::make_shared<SentenceModel>();
   model->call = {.threads = options.threads()};
+  std::map<std::string, Tokenizer> tokenizers;  // by folder
+  for (SentenceRoute& route : folder.routes) {
+    const auto known = tokenizers.find(route.encoder);
+    const Tokenizer& own = known != tokenizers.end()
+                               ? known->second
+                               : tokenizers.emplace(route.encoder, tokenizer_of(caller, route, load.base())).first->second;
+    complete_stages(route, own);
+  }
   LoadReport report, of_stages;
   const auto stages = load_sentence_stages(folder, LoadOptions(load).report(&of_stages));
   std::map<std::string, std::shared_ptr<const FirstModel>> firsts;  // by folder
@@ -108,10 +170,14 @@ std::shared_ptr<const SentenceModel> load_sentence_model(const char* caller, Sen
     std::shared_ptr<const FirstModel>& first = firsts[route.encoder];
     if (!first) {
       LoadReport own;
-      first = std::make_shared<const FirstModel>(
-          load_first(route, options, LoadOptions(load).report(&own)));
+      first = std::make_shared<const FirstModel>(load_first(
+          tokenizers.at(route.encoder), route, options, LoadOptions(load).report(&own)));
       add_encoder(report, own, i);
     }
+    for (std::size_t j = 0; j < route.stages.size(); ++j)
+      if (route.stages[j].weights.ends_with(".json"))
+        load_weights_by_tokens(caller, route.stages[j], first->tokenizer,
+                               *stages[i]->named_children()[std::to_string(j + 1)]);
     for (const Task task : route.tasks)
       model->tasks.emplace(task, task_model(folder, route, task, first, stages[i]));
   }

@@ -78,6 +78,8 @@ struct ModelBatch {
   at::Tensor mask;       ///< undefined if no row is padded
 };
 
+constexpr int64_t kAllRows = INT64_MAX;
+
 /// All rows of a batch, at most `most_rows` at a time.
 std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& batch,
                                       int64_t most_rows);

@@ -1,5 +1,6 @@
 #include "models/sentence/stages/stage_kind.h"
 
+#include <ATen/TensorOperators.h>
 #include <c10/util/Exception.h>
 
 #include <iterator>
@@ -24,7 +25,9 @@ Feature feature_in(const Settings& config, const char* name, const std::string& 
 const StageKind* const kStageKinds[] = {&stages::kPooling,     &stages::kDense,
                                         &stages::kNormalize,   &stages::kLayerNorm,
                                         &stages::kDropout,     &stages::kWeightedLayerPooling,
-                                        &stages::kWordWeights, &stages::kCNN};
+                                        &stages::kWordWeights, &stages::kCNN,
+                                        &stages::kSpladePooling, &stages::kSparseAutoEncoder,
+                                        &stages::kSparseStaticEmbedding, &stages::kLexicalWeights};
 static_assert(std::size(kStageKinds) == std::variant_size_v<sentence::Stage>);
 
 }  // namespace
@@ -46,7 +49,10 @@ std::span<const StageKind* const> stage_kinds() { return kStageKinds; }
 const StageKind& kind_of(const sentence::Stage& stage) { return *kStageKinds[stage.index()]; }
 
 StageWidths widths_after(const SentenceStagesOptions& options) {
-  check_positive("SentenceStages", "d_model", options.d_model());
+  TORCH_CHECK_VALUE(options.d_model() >= 0,
+                    "[SentenceStages] d_model must be positive, or 0 for stages that are given ids "
+                    "alone. Got ",
+                    options.d_model());
   StageWidths widths = {options.d_model()};
   widths.of(options.takes_sentences() ? Feature::Sentence : Feature::Tokens) = options.d_model();
   std::size_t number = 0;
@@ -59,6 +65,17 @@ StageWidths widths_after(const SentenceStagesOptions& options) {
 }
 
 namespace stages {
+
+at::Tensor token_ids(const StageRun& run, int64_t vocab_size) {
+  const at::Tensor& ids = run.features.ids;
+  TORCH_CHECK_VALUE(ids.defined(), run.place, ", needs input_ids, which it did not get");
+  const at::Tensor own = ids.to(at::kLong);
+  const bool are_known = own.numel() == 0 || (own.min().item<int64_t>() >= 0 &&
+                                              own.max().item<int64_t>() < vocab_size);
+  TORCH_CHECK_VALUE(are_known, run.place, ": input_ids must be from 0 to ", vocab_size - 1,
+                    ". Got others");
+  return own;
+}
 
 std::pair<Feature, Feature> features_in(const Settings& config) {
   const std::string default_name = "sentence_embedding";

@@ -6,13 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ostream>
+#include <string>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "models/config/settings.h"
 #include "posenc/models/sentence_stages.h"
+#include "posenc/weights/key_map.h"
 
 namespace posenc {
 
@@ -46,6 +49,7 @@ struct StageInputs {
   at::IntArrayRef sizes;
   int64_t prompt_length;
   const std::vector<at::Tensor>& hidden_states;
+  std::optional<int64_t> max_active_dims;
 };
 
 /// The features of a batch on their way through the stages.
@@ -79,7 +83,7 @@ class StageModule {
 /// A kind of stage, of which all is in a file of its name.
 struct StageKind {
   const char* name;  ///< that of its class in sentence-transformers
-  /// Reads its settings. Throws c10::ValueError.
+  /// Reads its settings; null: no modules.json lists it. Throws c10::ValueError.
   sentence::Stage (*read)(const Settings& config);
   /// Follows the widths through a stage. Throws c10::ValueError unless it can be applied.
   void (*follow)(const sentence::Stage& stage, const StagePlace& place, StageWidths& widths);
@@ -88,6 +92,9 @@ struct StageKind {
   std::shared_ptr<torch::nn::Module> (*make)(const sentence::Stage& stage) = nullptr;
   /// Loads weights that are in its settings; null: they are in a file of weights.
   void (*load)(const Settings& config, torch::nn::Module& module) = nullptr;
+  /// How the names in its file, which has these, become those of its module; null: they are the
+  /// same.
+  KeyMap (*key_map)(const std::vector<std::string>& names) = nullptr;
   /// Whether it acts after an encoder with this config.json; null: always.
   bool (*acts)(const Settings& encoder) = nullptr;
   const char* file = "config.json";  ///< of its settings
@@ -105,12 +112,23 @@ StageWidths widths_after(const SentenceStagesOptions& options);
 namespace stages {
 
 extern const StageKind kPooling, kDense, kNormalize, kLayerNorm, kDropout, kWeightedLayerPooling,
-    kWordWeights, kCNN;
+    kWordWeights, kCNN, kSpladePooling, kSparseAutoEncoder, kSparseStaticEmbedding,
+    kLexicalWeights;
+
+/// Files of a stage's weights, of which the first that is there counts.
+constexpr const char* kStageWeights[] = {"model.safetensors", "pytorch_model.bin"};
 
 constexpr int64_t kWidest = 1 << 24;  // of what a stage makes
 
 /// What a stage reads and what it writes, which is the former unless it is given.
 std::pair<sentence::Feature, sentence::Feature> features_in(const Settings& config);
+
+/// The ids (B, L) of the tokens, as int64. Throws c10::ValueError for ids that are not there, or
+/// not below `vocab_size`.
+at::Tensor token_ids(const StageRun& run, int64_t vocab_size);
+
+/// log(1 + max(z, 0)), the logarithm taken `logs` times.
+at::Tensor splade_weights(const at::Tensor& logits, int64_t logs);
 
 }  // namespace stages
 }  // namespace posenc
