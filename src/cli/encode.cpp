@@ -191,13 +191,14 @@ void add_encode(CLI::App& app) {
   auto* text = sub->add_option("--text", arguments->text.file,
                                "text file in UTF-8, a text a line; -: standard input");
   text->check(input_path())->excludes(in);
-  auto* out = sub->add_option("--out", arguments->output,
-                  "safetensors for `embeddings`, the input of the first layer, "
-                  "`last_hidden_state`, whose rows of masked tokens are zero, and `pooled`, if the "
-                  "model has a pooler and is not one of sentence-transformers; with --text for "
-                  "`embeddings` (N, D), the vectors of the lines, or of a SparseEncoder "
-                  "`crow_indices` (N + 1), `col_indices`, `values` and `size`, which is N, V; "
-                  "torch.save's format for .pt and .pth");
+  auto* out = sub->add_option(
+      "--out", arguments->output,
+      "safetensors for `embeddings`, the input of the first layer, "
+      "`last_hidden_state`, whose rows of masked tokens are zero, and `pooled`, if the "
+      "model has a pooler and is not one of sentence-transformers; with --text for "
+      "`embeddings` (N, D), the vectors of the lines, or of a SparseEncoder "
+      "`crow_indices` (N + 1), `col_indices`, `values` and `size`, which is N, V; "
+      "torch.save's format for .pt and .pth");
   out->check(output_path());
   sub->add_flag(
          "--head", arguments->head,

@@ -148,8 +148,7 @@ SparseRow weights_by_presence(std::vector<int64_t> ids, const at::Tensor& weight
 
 void add_batch(const TaskModel& model, const SparseTask& task,
                const std::vector<std::string>& texts, const std::vector<int64_t>& indices,
-               int64_t prompt, const SparseEncodeOptions& options,
-               std::vector<SparseRow>& result) {
+               int64_t prompt, const SparseEncodeOptions& options, std::vector<SparseRow>& result) {
   if (task.weight.defined() && !options.on_truncated()) {
     for (std::size_t i = 0; i < texts.size(); ++i)
       result[static_cast<std::size_t>(indices[i])] = weights_by_presence(
@@ -161,9 +160,9 @@ void add_batch(const TaskModel& model, const SparseTask& task,
   rows.tell_cut(indices, options.on_truncated());
   if (model.first->classifier)
     return add_splade(model, task, rows, indices, options.max_active_dims(), result);
-  const at::Tensor vectors = dense_vectors("SparseEncoder", model, rows, indices, prompt,
-                                           options.max_active_dims())
-                                 .contiguous();
+  const at::Tensor vectors =
+      dense_vectors("SparseEncoder", model, rows, indices, prompt, options.max_active_dims())
+          .contiguous();
   for (std::size_t i = 0; i < rows.size(); ++i)
     result[static_cast<std::size_t>(indices[i])] =
         sparse_row(vectors.const_data_ptr<float>() + static_cast<int64_t>(i) * vectors.size(1),
@@ -300,9 +299,8 @@ const Tokenizer& SparseEncoder::tokenizer(sentence::Task task) const {
 SparseEncoder load_sparse_encoder(const std::string& folder, const FreezeOptions& options,
                                   const LoadOptions& load) {
   auto model = std::make_shared<text::SparseModel>();
-  model->model =
-      text::load_sentence_model("load_sparse_encoder",
-                                read_sentence_folder(folder, SentenceKind::Sparse), options, load);
+  model->model = text::load_sentence_model(
+      "load_sparse_encoder", read_sentence_folder(folder, SentenceKind::Sparse), options, load);
   for (const auto& [task, own] : model->model->tasks)
     model->tasks.emplace(task, text::sparse_task(own));
   return SparseEncoder(std::move(model));

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "support/compare.h"
+#include "support/seed.h"
 #include "support/threads.h"
 
 namespace posenc::testing {
@@ -43,8 +44,8 @@ TEST(LargestRows, HaveTheBitsOfTheProducts) {
   for (const auto& [name, projection] : projections) {
     for (const std::vector<int64_t>& lengths :
          {std::vector<int64_t>{1}, {2, 1}, {0, 5, 0}, {190, 0, 3, 16, 200, 1}}) {
-      const auto rows = torch::randn(
-          {std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), 70});
+      const auto rows =
+          torch::randn({std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), 70});
       const auto expected = largest_of(projection.rows(rows), lengths);
       for (const int threads : {1, 2, 3, 4}) {
         const Threads guard(threads);

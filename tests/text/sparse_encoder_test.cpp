@@ -120,7 +120,8 @@ TEST(SparseEncoder, KeepsTheLargest) {
   const auto all = dense(model.encode({"the library"}));
   const auto most = model.encode({"the library"}, SparseEncodeOptions().max_active_dims(3));
   ASSERT_EQ(most.values.numel(), 3);
-  EXPECT_TRUE(bit_equal(std::get<0>(most.values.sort()), std::get<0>(std::get<0>(all[0].topk(3)).sort())));
+  EXPECT_TRUE(
+      bit_equal(std::get<0>(most.values.sort()), std::get<0>(std::get<0>(all[0].topk(3)).sort())));
   EXPECT_TRUE(most.col_indices.equal(std::get<0>(most.col_indices.sort())));
   SparseFolder folder;
   folder.list_splade();
@@ -163,13 +164,15 @@ TEST(SparseEncoder, QueriesCanBeALookAtATable) {
   const auto got = dense(model.encode_query(kSparseTexts));
   auto expected = torch::zeros_like(got);
   for (int64_t i = 0; i < got.size(0); ++i) {
-    const auto ids = model.tokenizer().encode_ids(kSparseTexts[static_cast<std::size_t>(i)], std::nullopt,
-                                                  TokenizerOptions().add_special_tokens(false));
+    const auto ids =
+        model.tokenizer().encode_ids(kSparseTexts[static_cast<std::size_t>(i)], std::nullopt,
+                                     TokenizerOptions().add_special_tokens(false));
     for (const int64_t id : ids) expected[i][id] = weight[id];
   }
   EXPECT_TRUE(bit_equal(got, expected));
   const auto counted = SparseEncodeOptions().on_truncated([](int64_t) {});
-  EXPECT_TRUE(bit_equal(dense(model.encode_query(kSparseTexts, counted)), expected)) << "by the module";
+  EXPECT_TRUE(bit_equal(dense(model.encode_query(kSparseTexts, counted)), expected))
+      << "by the module";
   EXPECT_EQ(model.encode({""}).values.numel(), 0);
 }
 
@@ -235,11 +238,11 @@ TEST(SparseEncoder, RefusesWhatItCannotRead) {
                "\"text-generation\"");
   folder.put("sentence_bert_config.json", json::object());
   folder.list({{"MLMTransformer", ""}, {"sentence_transformers.models.Normalize", "1"}});
-  EXPECT_ERROR(load_sparse_encoder(folder.path()), c10::ValueError,
-               "unless SpladePooling follows");
+  EXPECT_ERROR(load_sparse_encoder(folder.path()), c10::ValueError, "unless SpladePooling follows");
   folder.list_splade();
-  EXPECT_ERROR(load_sparse_encoder(folder.path()).encode({"a"}, SparseEncodeOptions().prompt_name("x")),
-               c10::ValueError, "the name of a prompt must be one of the folder's");
+  EXPECT_ERROR(
+      load_sparse_encoder(folder.path()).encode({"a"}, SparseEncodeOptions().prompt_name("x")),
+      c10::ValueError, "the name of a prompt must be one of the folder's");
 }
 
 // BGE-M3's weights of tokens, without those of cls, eos, pad and unk; BERT's [SEP] is none of them.
@@ -260,8 +263,7 @@ TEST(SparseEncoder, TakesTheLargestWeightOfEachToken) {
   const auto ids = model.tokenizer().encode_ids("the library the");
   const auto hidden =
       encoder->forward(torch::tensor(ids).unsqueeze(0)).last_hidden_state.detach()[0];
-  const auto weights =
-      (hidden.matmul(tensors["weight"].t()) + tensors["bias"]).relu().squeeze(1);
+  const auto weights = (hidden.matmul(tensors["weight"].t()) + tensors["bias"]).relu().squeeze(1);
   auto expected = torch::zeros({model.width()});
   for (std::size_t i = 1; i < ids.size(); ++i)
     expected[ids[i]] = torch::max(expected[ids[i]], weights[static_cast<int64_t>(i)]);

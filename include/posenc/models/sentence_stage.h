@@ -130,17 +130,17 @@ struct SparseStaticEmbedding {
 /// Tokens -> sentences (B, vocab_size): for each id the largest max(w . x + b, 0) of its tokens, as
 /// BGE-M3's `sparse_linear.pt` has w and b.
 struct LexicalWeights {
-  int64_t in_features;                        ///< width of x
-  int64_t vocab_size;                         ///< V
-  std::vector<int64_t> unused_token_ids = {}; ///< ids that are left out
+  int64_t in_features;                         ///< width of x
+  int64_t vocab_size;                          ///< V
+  std::vector<int64_t> unused_token_ids = {};  ///< ids that are left out
 
   POSENC_FIELDS(LexicalWeights, in_features, vocab_size, unused_token_ids);
 };
 
 /// One stage.
-using Stage = std::variant<Pooling, Dense, Normalize, LayerNorm, Dropout, WeightedLayerPooling,
-                           WordWeights, CNN, SpladePooling, SparseAutoEncoder,
-                           SparseStaticEmbedding, LexicalWeights>;
+using Stage =
+    std::variant<Pooling, Dense, Normalize, LayerNorm, Dropout, WeightedLayerPooling, WordWeights,
+                 CNN, SpladePooling, SparseAutoEncoder, SparseStaticEmbedding, LexicalWeights>;
 
 }  // namespace sentence
 

@@ -34,16 +34,16 @@ kernel::LinearRequestOf<kernel::BFloat16> BFloat16Weight::request(const float* x
                                                                   int64_t rows, const float* bias,
                                                                   float* to,
                                                                   int64_t to_stride) const {
-  return {.x = x,
-          .x_stride = x_stride,
-          .rows = rows,
-          .weight =
-              reinterpret_cast<const kernel::BFloat16*>(weight_.const_data_ptr<at::BFloat16>()),
-          .bias = bias,
-          .inner = in(),
-          .outer = out(),
-          .out = to,
-          .out_stride = to_stride};
+  return {
+      .x = x,
+      .x_stride = x_stride,
+      .rows = rows,
+      .weight = reinterpret_cast<const kernel::BFloat16*>(weight_.const_data_ptr<at::BFloat16>()),
+      .bias = bias,
+      .inner = in(),
+      .outer = out(),
+      .out = to,
+      .out_stride = to_stride};
 }
 
 void BFloat16Weight::run(const float* x, int64_t x_stride, int64_t rows, const float* bias,

@@ -53,8 +53,8 @@ namespace {
 // Columns of a product, of which the weight has whole blocks.
 int8_kernel::LinearRequest part_of(int8_kernel::LinearRequest request, ColumnPart part) {
   const int64_t block = part.begin / int8_kernel::kBlock;
-  const int64_t scales = int8_kernel::kBlock *
-                         int8_kernel::scales(request.inner, request.scale_block) * block;
+  const int64_t scales =
+      int8_kernel::kBlock * int8_kernel::scales(request.inner, request.scale_block) * block;
   request.weight += block * int8_kernel::kBlock * int8_kernel::row_bytes(request.inner);
   request.weight_units += scales;
   request.weight_sums += scales;

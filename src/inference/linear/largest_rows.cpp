@@ -32,8 +32,8 @@ std::vector<Factor> factors_of(const std::vector<ProductOfColumns>& products,
     if (format != RowFormat::Float32) {
       factor.memory =
           at::empty({ConvertedRows::floats(format, rows.size(0), projection->in())}, at::kFloat);
-      factor.converted = ConvertedRows(format, factor.memory.data_ptr<float>(), rows.size(0),
-                                       projection->in());
+      factor.converted =
+          ConvertedRows(format, factor.memory.data_ptr<float>(), rows.size(0), projection->in());
       factor.converted.convert(factor.x, rows.size(1), rows.size(0));
     }
     factors.push_back(std::move(factor));
@@ -64,8 +64,8 @@ void raise(float* largest, const float* x, int64_t n) {
 at::Tensor largest_rows(const std::vector<ProductOfColumns>& products, const at::Tensor& rows,
                         const std::vector<int64_t>& lengths) {
   const int64_t width = products.front().projection->out(), count = rows.size(0);
-  at::Tensor largest = at::full({std::ssize(lengths), width},
-                                -std::numeric_limits<float>::infinity(), at::kFloat);
+  at::Tensor largest =
+      at::full({std::ssize(lengths), width}, -std::numeric_limits<float>::infinity(), at::kFloat);
   if (count == 0) return largest;
   const at::Tensor x = rows.contiguous();
   const std::vector<Factor> factors = factors_of(products, x);

@@ -143,8 +143,7 @@ void Projection::run(const float* x, int64_t x_stride, const ConvertedRows& conv
   const float* const bias_of = bias_or_null();
   if (int8_) return int8_->run(converted.int8(), rows, bias_of, to, to_stride, part);
   if (packed_) return packed_->run(converted.bfloat16(), rows, bias_of, to, to_stride, part);
-  if (bfloat16_)
-    return bfloat16_->run(x, x_stride, rows, bias_of, to, to_stride, regime, part);
+  if (bfloat16_) return bfloat16_->run(x, x_stride, rows, bias_of, to, to_stride, regime, part);
   run_linear(request(x, x_stride, rows, to, to_stride), regime, part);
 }
 

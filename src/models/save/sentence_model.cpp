@@ -37,8 +37,8 @@ struct SavedModel {
 
 // A model with a head for masked words is one of SparseEncoder, also without a modules.json.
 SavedModel source_of(const SentenceStages& stages, const std::string& source, FirstStage first) {
-  const auto kind = first == FirstStage::MaskedHead ? std::optional(SentenceKind::Sparse)
-                                                    : std::nullopt;
+  const auto kind =
+      first == FirstStage::MaskedHead ? std::optional(SentenceKind::Sparse) : std::nullopt;
   SavedModel model = {sentence_modules(kSaveModel, source, kind), {}};
   TORCH_CHECK_VALUE(model.modules.is_listed || !has_modules(source), "[", kSaveModel,
                     "] source must be no cross-encoder, which save_pretrained() saves. Got ",
@@ -57,8 +57,7 @@ SavedModel source_of(const SentenceStages& stages, const std::string& source, Fi
                     ". Got ", own.size());
   for (std::size_t i = 0; i < own.size(); ++i) {
     TORCH_CHECK_VALUE(model.stages[i].weights.empty(), "[", kSaveModel, "] stage ", i + 1,
-                      " must have its weights in model.safetensors. Got ",
-                      model.stages[i].weights);
+                      " must have its weights in model.safetensors. Got ", model.stages[i].weights);
     TORCH_CHECK_VALUE(own[i] == model.stages[i].stage, "[", kSaveModel, "] stage ", i + 1,
                       " must be that of ", source, ". Got one with other options");
   }
@@ -128,8 +127,9 @@ void add_default_modules(FolderWriter& written, const SavedModel& model,
                               {{"idx", 1},
                                {"name", "1"},
                                {"path", path},
-                               {"type", package + (is_splade ? "sparse_encoder.modules.splade_pooling."
-                                                             : "sentence_transformer.modules.pooling.") +
+                               {"type", package +
+                                            (is_splade ? "sparse_encoder.modules.splade_pooling."
+                                                       : "sentence_transformer.modules.pooling.") +
                                             kind}}});
 }
 

@@ -18,7 +18,6 @@ constexpr uint64_t kLongestModules = 1'000'000;  // in bytes
 constexpr const char* kPackage = "sentence_transformers.";
 constexpr const char* kForeign = "pylate.models.Dense.Dense";  // which is Dense
 
-
 std::string text_of(const json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();

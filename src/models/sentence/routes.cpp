@@ -53,7 +53,8 @@ std::string weights_by_tokens(const SentenceModules& modules, const Settings& co
   const std::string path = config.text("path", "");
   if (!path.ends_with(".json")) return "";
   for (const fs::path& root : {fs::path(folder), modules.folder})
-    if (!leaves_folder(path) && io::may_exist((root / path).string())) return (root / path).string();
+    if (!leaves_folder(path) && io::may_exist((root / path).string()))
+      return (root / path).string();
   config.refuse("path", "must be a file in the folder of the stage or of the model");
 }
 
@@ -150,9 +151,8 @@ SentenceRoute read_route(const char* caller, const SentenceModules& modules,
   route.base = is_model ? config_folder(caller, route.encoder, base) : route.encoder;
   if (is_model) read_transformer(caller, modules, own.front(), model, route);
   route.stages = stages_after_first(caller, modules, own, route, model);
-  const bool is_splade =
-      !route.stages.empty() &&
-      std::holds_alternative<sentence::SpladePooling>(route.stages.front().stage);
+  const bool is_splade = !route.stages.empty() && std::holds_alternative<sentence::SpladePooling>(
+                                                      route.stages.front().stage);
   TORCH_CHECK_VALUE(route.first != FirstStage::MaskedHead || is_splade, "[", caller, "] ",
                     route.encoder,
                     ": transformer_task must be feature-extraction unless SpladePooling follows. "

@@ -85,7 +85,8 @@ torch::Tensor SentenceStagesImpl::forward(const torch::Tensor& hidden,
   const StageInputs inputs = {attention_mask, input_ids,     sizes,
                               prompt_length,  hidden_states, max_active_dims};
   StageFeatures features;
-  if (has_hidden) features.of(rank == 2 ? sentence::Feature::Sentence : sentence::Feature::Tokens) = hidden;
+  if (has_hidden)
+    features.of(rank == 2 ? sentence::Feature::Sentence : sentence::Feature::Tokens) = hidden;
   features.mask = attention_mask;
   features.ids = input_ids;
   const auto& parts = children();

@@ -64,8 +64,8 @@ at::Tensor dense_vectors(const char* caller, const TaskModel& model, const TextR
   check_tokens(caller, model, rows, indices);
   at::Tensor vectors;
   for (const ModelBatch& batch : model_batches(model.rules, rows.batch(), kAllRows)) {
-    const at::Tensor own = vectors_of_ids(model, batch.ids, batch.inputs, batch.mask,
-                                          prompt_length, max_active_dims);
+    const at::Tensor own =
+        vectors_of_ids(model, batch.ids, batch.inputs, batch.mask, prompt_length, max_active_dims);
     if (batch.rows.size() == rows.size()) return own;
     if (!vectors.defined())
       vectors = at::empty({static_cast<int64_t>(rows.size()), own.size(1)}, at::kFloat);

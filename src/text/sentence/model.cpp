@@ -21,9 +21,8 @@ using sentence::Task;
 constexpr uint64_t kMostWeights = 256'000'000;  // bytes of a file of weights by tokens
 
 void check_options(const char* caller, const SentenceFolder& folder, const FreezeOptions& options) {
-  const bool are_static = std::all_of(
-      folder.routes.begin(), folder.routes.end(),
-      [](const SentenceRoute& route) {
+  const bool are_static =
+      std::all_of(folder.routes.begin(), folder.routes.end(), [](const SentenceRoute& route) {
         return route.first == FirstStage::StaticEmbedding || route.first == FirstStage::Tokens;
       });
   const bool converts =
@@ -170,8 +169,8 @@ std::shared_ptr<const SentenceModel> load_sentence_model(const char* caller, Sen
     std::shared_ptr<const FirstModel>& first = firsts[route.encoder];
     if (!first) {
       LoadReport own;
-      first = std::make_shared<const FirstModel>(load_first(
-          tokenizers.at(route.encoder), route, options, LoadOptions(load).report(&own)));
+      first = std::make_shared<const FirstModel>(
+          load_first(tokenizers.at(route.encoder), route, options, LoadOptions(load).report(&own)));
       add_encoder(report, own, i);
     }
     for (std::size_t j = 0; j < route.stages.size(); ++j)

@@ -61,8 +61,8 @@ at::Tensor vectors_of_ids(const TaskModel& model, const at::Tensor& ids, const E
                           const at::Tensor& mask, int64_t prompt_length,
                           std::optional<int64_t> max_active_dims);
 
-/// The vectors (N, D) of rows, of a first stage that is an encoder, a table or nothing. The rows are
-/// those of the texts `indices` of a call, by which an error names one; `caller` is the class.
+/// The vectors (N, D) of rows, of a first stage that is an encoder, a table or nothing. The rows
+/// are those of the texts `indices` of a call, by which an error names one; `caller` is the class.
 at::Tensor dense_vectors(const char* caller, const TaskModel& model, const TextRows& rows,
                          const std::vector<int64_t>& indices, int64_t prompt_length,
                          std::optional<int64_t> max_active_dims = std::nullopt);

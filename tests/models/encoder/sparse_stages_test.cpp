@@ -8,6 +8,7 @@
 #include "models/encoder/stages_folder.h"
 #include "posenc/models/sentence_folder.h"
 #include "support/compare.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 namespace {
@@ -28,8 +29,7 @@ TEST(SpladePooling, SendsItsGradientToTheLargest) {
   const auto vectors = stages->forward(logits, mask);
   EXPECT_TRUE(vectors.allclose(torch::tensor({{std::log1p(3.0F), 0.0F}})));
   vectors.sum().backward();
-  EXPECT_TRUE(logits.grad().allclose(
-      torch::tensor({{{0.0F, 0.0F}, {0.25F, 0.0F}, {0.0F, 0.0F}}})));
+  EXPECT_TRUE(logits.grad().allclose(torch::tensor({{{0.0F, 0.0F}, {0.25F, 0.0F}, {0.0F, 0.0F}}})));
 }
 
 TEST(SpladePooling, OfTwoLogsIsNotOfOne) {
@@ -66,8 +66,7 @@ TEST(SparseAutoEncoder, KeepsTheLargestOfAllEntries) {
       return torch::where(z.ge(least), z.relu(), torch::zeros_like(z));
     };
     EXPECT_TRUE(stages->forward(given).allclose(expected(5), 1e-5, 1e-5)) << normalize;
-    EXPECT_TRUE(
-        stages->forward(given, {}, 0, {}, {}, 12).allclose(expected(12), 1e-5, 1e-5));
+    EXPECT_TRUE(stages->forward(given, {}, 0, {}, {}, 12).allclose(expected(12), 1e-5, 1e-5));
     EXPECT_EQ(stages->forward(given, {}, 0, {}, {}, 100).size(1), 20) << "all of them";
     EXPECT_ERROR(stages->forward(given, {}, 0, {}, {}, 0), c10::ValueError,
                  "max_active_dims must be positive. Got 0");
@@ -112,10 +111,11 @@ TEST(SparseStaticEmbedding, IsOfIdsAlone) {
     const torch::NoGradGuard no_grad;
     weight.copy_(torch::arange(1, 7));
   }
-  const auto ids = torch::tensor({{3, 3, 1}, {0, 5, 5}}), mask = torch::tensor({{1, 1, 1}, {1, 0, 0}});
+  const auto ids = torch::tensor({{3, 3, 1}, {0, 5, 5}}),
+             mask = torch::tensor({{1, 1, 1}, {1, 0, 0}});
   const auto vectors = stages->forward({}, mask, 0, ids);
-  EXPECT_TRUE(vectors.equal(torch::tensor({{0.0F, 2.0F, 0.0F, 4.0F, 0.0F, 0.0F},
-                                           {1.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F}})));
+  EXPECT_TRUE(vectors.equal(
+      torch::tensor({{0.0F, 2.0F, 0.0F, 4.0F, 0.0F, 0.0F}, {1.0F, 0.0F, 0.0F, 0.0F, 0.0F, 0.0F}})));
   vectors.sum().backward();
   EXPECT_TRUE(weight.grad().equal(torch::tensor({1.0F, 1.0F, 0.0F, 1.0F, 0.0F, 0.0F})));
   EXPECT_ERROR(stages->forward({}, mask, 0, ids + 1), c10::ValueError,
@@ -123,8 +123,8 @@ TEST(SparseStaticEmbedding, IsOfIdsAlone) {
   EXPECT_ERROR(stages->forward({}, mask), c10::ValueError, "needs input_ids");
   auto after = stages_of(6, {sentence::SparseStaticEmbedding{6}}, true);
   const auto sentences = torch::randn({2, 6});
-  EXPECT_TRUE(after->forward(sentences, mask, 0, ids)
-                  .equal(sentences * vectors.ne(0).to(torch::kFloat)));
+  EXPECT_TRUE(
+      after->forward(sentences, mask, 0, ids).equal(sentences * vectors.ne(0).to(torch::kFloat)));
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ void run_lexical(const sentence::Stage& any, const StageRun& run) {
   const auto& stage = std::get<LexicalWeights>(any);
   const auto& module = *run.module->as<LexicalWeightsModule>();
   const at::Tensor ids = token_ids(run, stage.vocab_size);
-  at::Tensor is_left_out = run.features.mask.defined() ? run.features.mask.eq(0)
-                                                       : at::zeros(ids.sizes(), at::kBool);
+  at::Tensor is_left_out =
+      run.features.mask.defined() ? run.features.mask.eq(0) : at::zeros(ids.sizes(), at::kBool);
   for (const int64_t id : stage.unused_token_ids) is_left_out = is_left_out | ids.eq(id);
   const at::Tensor weights = at::linear(run.features.tokens, module.weight, module.bias)
                                  .squeeze(-1)

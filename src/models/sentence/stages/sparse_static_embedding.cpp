@@ -74,9 +74,8 @@ void run_sparse_static(const sentence::Stage& any, const StageRun& run) {
   const at::Tensor& mask = run.features.mask;
   const at::Tensor is_token = mask.defined() ? mask.ne(0).to(weight.scalar_type())
                                              : at::ones(ids.sizes(), weight.options());
-  const at::Tensor present =
-      at::zeros({ids.size(0), weight.size(0)}, is_token.options())
-          .scatter_reduce(1, ids, is_token, "amax");
+  const at::Tensor present = at::zeros({ids.size(0), weight.size(0)}, is_token.options())
+                                 .scatter_reduce(1, ids, is_token, "amax");
   at::Tensor& sentence = run.features.sentence;
   sentence = sentence.defined() ? present * weight * sentence : present * weight;
 }

@@ -22,12 +22,18 @@ Feature feature_in(const Settings& config, const char* name, const std::string& 
   return Feature::Tokens;
 }
 
-const StageKind* const kStageKinds[] = {&stages::kPooling,     &stages::kDense,
-                                        &stages::kNormalize,   &stages::kLayerNorm,
-                                        &stages::kDropout,     &stages::kWeightedLayerPooling,
-                                        &stages::kWordWeights, &stages::kCNN,
-                                        &stages::kSpladePooling, &stages::kSparseAutoEncoder,
-                                        &stages::kSparseStaticEmbedding, &stages::kLexicalWeights};
+const StageKind* const kStageKinds[] = {&stages::kPooling,
+                                        &stages::kDense,
+                                        &stages::kNormalize,
+                                        &stages::kLayerNorm,
+                                        &stages::kDropout,
+                                        &stages::kWeightedLayerPooling,
+                                        &stages::kWordWeights,
+                                        &stages::kCNN,
+                                        &stages::kSpladePooling,
+                                        &stages::kSparseAutoEncoder,
+                                        &stages::kSparseStaticEmbedding,
+                                        &stages::kLexicalWeights};
 static_assert(std::size(kStageKinds) == std::variant_size_v<sentence::Stage>);
 
 }  // namespace
@@ -70,8 +76,8 @@ at::Tensor token_ids(const StageRun& run, int64_t vocab_size) {
   const at::Tensor& ids = run.features.ids;
   TORCH_CHECK_VALUE(ids.defined(), run.place, ", needs input_ids, which it did not get");
   const at::Tensor own = ids.to(at::kLong);
-  const bool are_known = own.numel() == 0 || (own.min().item<int64_t>() >= 0 &&
-                                              own.max().item<int64_t>() < vocab_size);
+  const bool are_known = own.numel() == 0 ||
+                         (own.min().item<int64_t>() >= 0 && own.max().item<int64_t>() < vocab_size);
   TORCH_CHECK_VALUE(are_known, run.place, ": input_ids must be from 0 to ", vocab_size - 1,
                     ". Got others");
   return own;

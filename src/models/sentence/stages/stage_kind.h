@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <string>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -112,8 +112,7 @@ StageWidths widths_after(const SentenceStagesOptions& options);
 namespace stages {
 
 extern const StageKind kPooling, kDense, kNormalize, kLayerNorm, kDropout, kWeightedLayerPooling,
-    kWordWeights, kCNN, kSpladePooling, kSparseAutoEncoder, kSparseStaticEmbedding,
-    kLexicalWeights;
+    kWordWeights, kCNN, kSpladePooling, kSparseAutoEncoder, kSparseStaticEmbedding, kLexicalWeights;
 
 /// Files of a stage's weights, of which the first that is there counts.
 constexpr const char* kStageWeights[] = {"model.safetensors", "pytorch_model.bin"};
