@@ -53,9 +53,10 @@ SentenceKind inspect_sentence_kind(const std::string& folder);
 /// Reads a folder that sentence-transformers wrote, as `kind`, which is the folder's own unless it
 /// is set. As Sparse can be read, besides, a `...ForMaskedLM` without a modules.json, whose logits
 /// are then pooled by SpladePooling, and one of Dense that has BGE-M3's `sparse_linear.pt`, which
-/// is then the only stage, LexicalWeights. Without a modules.json, and for a CrossEncoder, it is an encoder, whose rows are pooled
-/// by their mean, or by the last token for the `...ForCausalLM` of causal models; prompts and other
-/// settings are then ignored. `base`: of an adapter's folder, LoadOptions::base.
+/// is then the only stage, LexicalWeights. Without a modules.json, and for a CrossEncoder, it is an
+/// encoder, whose rows are pooled by their mean, or by the last token for the `...ForCausalLM` of
+/// causal models; prompts and other settings are then ignored. `base`: of an adapter's folder,
+/// LoadOptions::base.
 ///
 /// Errors: WeightsError for files that cannot be read; c10::ValueError for a folder of another
 /// kind, of which sentence-transformers makes a model of `kind` by layers that it draws at random,

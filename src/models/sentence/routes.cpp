@@ -114,9 +114,8 @@ std::span<const TransformerTask> tasks_of(const SentenceModules& modules,
 void read_transformer(const char* caller, const SentenceModules& modules,
                       const SentenceModule& module, SentenceKind model, SentenceRoute& route) {
   if (!modules.is_listed) check_no_chat_template(caller, route.encoder);
-  const TransformerSettings texts =
-      transformer_settings(caller, route.encoder, route.base, tasks_of(modules, module, model),
-                           modules.is_listed);
+  const TransformerSettings texts = transformer_settings(
+      caller, route.encoder, route.base, tasks_of(modules, module, model), modules.is_listed);
   if (texts.task == TransformerTask::FillMask) route.first = FirstStage::MaskedHead;
   route.max_seq_length = texts.max_seq_length;
   route.max_positions = texts.max_positions;

@@ -156,9 +156,11 @@ std::shared_ptr<const SentenceModel> load_sentence_model(const char* caller, Sen
   std::map<std::string, Tokenizer> tokenizers;  // by folder
   for (SentenceRoute& route : folder.routes) {
     const auto known = tokenizers.find(route.encoder);
-    const Tokenizer& own = known != tokenizers.end()
-                               ? known->second
-                               : tokenizers.emplace(route.encoder, tokenizer_of(caller, route, load.base())).first->second;
+    const Tokenizer& own =
+        known != tokenizers.end()
+            ? known->second
+            : tokenizers.emplace(route.encoder, tokenizer_of(caller, route, load.base()))
+                  .first->second;
     complete_stages(route, own);
   }
   LoadReport report, of_stages;
