@@ -35,7 +35,7 @@ FORWARDS = re.compile(r'#pragma once\n// The header\'s name until 0\.3\.\n#inclu
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
-ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|bfloat16|int8|rotary|sets|sincos|sincos_types|weights)\.h$|(string|math|stdint|stddef)\.h$")
+ISA_MAY = re.compile(r"src/kernels/(isa/\w+|codes|embed|inference|bfloat16|int8|rotary|sets|sincos|sincos_types|weights)\.h$|(string|math|stdint|stddef)\.h$")
 # The only files that use intrinsics, and where these come from.
 ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon.h": "arm_neon.h"}
 

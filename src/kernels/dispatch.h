@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/bfloat16.h"
+#include "kernels/codes.h"
 #include "kernels/embed.h"
 #include "kernels/inference.h"
 #include "kernels/int8.h"
@@ -47,6 +48,7 @@ struct InferenceKernels : Kernels {
   const bfloat16::RoundKernels& round_bfloat16;
   const bfloat16::LinearKernels& linear_bfloat16;
   const inference::SequenceAttentionKernels& attention_bfloat16;
+  const codes::CodesKernels& codes;
 };
 
 const Kernels& chosen();                       // those of chosen_isa()

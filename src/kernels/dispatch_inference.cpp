@@ -21,7 +21,8 @@ namespace {
    int8::isa::attention_int8_kernels,             \
    bfloat16::isa::round_bfloat16_kernels,         \
    bfloat16::isa::linear_bfloat16_kernels,        \
-   bfloat16::isa::attention_bfloat16_kernels},
+   bfloat16::isa::attention_bfloat16_kernels,     \
+   codes::base::codes_kernels},
 // In the order of Isa.
 constexpr InferenceKernels kInferenceTable[] = {POSENC_FOR_EACH_SET(POSENC_KERNELS)};
 #undef POSENC_KERNELS

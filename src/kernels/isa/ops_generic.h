@@ -30,8 +30,10 @@ POSENC_INLINE bool is_zero(Words x) {
   for (int i = 0; i < kFloats; ++i) all |= x[i];
   return all == 0;
 }
-POSENC_INLINE bool any_greater(Floats a, Floats b) {
-  return !is_zero(reinterpret_cast<Words>(a > b));
+POSENC_INLINE uint64_t greater(Floats a, Floats b) {
+  uint64_t bits = 0;
+  for (int i = 0; i < kFloats; ++i) bits |= uint64_t{a[i] > b[i]} << i;
+  return bits;
 }
 POSENC_INLINE uint64_t signs(Longs x) {
   uint64_t bits = 0;

@@ -25,7 +25,10 @@ POSENC_INLINE Floats8 square_root(Floats8 x) {
 }
 
 POSENC_INLINE bool is_zero(Words x) { return vmaxvq_u32(x) == 0; }
-POSENC_INLINE bool any_greater(Floats a, Floats b) { return vmaxvq_u32(vcgtq_f32(a, b)) != 0; }
+POSENC_INLINE uint64_t greater(Floats a, Floats b) {
+  constexpr Words kLanes = {1, 2, 4, 8};
+  return vaddvq_u32(vandq_u32(vcgtq_f32(a, b), kLanes));
+}
 POSENC_INLINE uint64_t signs(Longs x) {
   const uint64x2_t ones = vshrq_n_u64(reinterpret_cast<uint64x2_t>(x), 63);
   return vgetq_lane_u64(ones, 0) | vgetq_lane_u64(ones, 1) << 1;

@@ -89,14 +89,14 @@ POSENC_INLINE Floats times_power(Floats y, Floats n) {
 #endif
 }
 
-// Whether a > b in any lane.
-POSENC_INLINE bool any_greater(Floats a, Floats b) {
+// Whether a > b: a bit for each lane, that of the first one being the lowest.
+POSENC_INLINE uint64_t greater(Floats a, Floats b) {
 #if defined(__AVX512F__)
-  return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
+  return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ);
 #elif defined(__AVX2__)
-  return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0;
+  return static_cast<uint64_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
 #else
-  return _mm_movemask_ps(_mm_cmpgt_ps(a, b)) != 0;
+  return static_cast<uint64_t>(_mm_movemask_ps(_mm_cmpgt_ps(a, b)));
 #endif
 }
 // Whether all bits are zero.

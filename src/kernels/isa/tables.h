@@ -2,6 +2,7 @@
 // set, for dispatch.cpp.
 #pragma once
 #include "kernels/bfloat16.h"
+#include "kernels/codes.h"
 #include "kernels/embed.h"
 #include "kernels/inference.h"
 #include "kernels/int8.h"
@@ -36,6 +37,9 @@ struct WeightsKernels;  // weights.h
   }                                                                            \
   namespace posenc::kernels::sincos::isa {                                     \
   extern const SincosKernels sincos_kernels;                                   \
+  }                                                                            \
+  namespace posenc::kernels::codes::isa {                                      \
+  extern const CodesKernels codes_kernels;                                     \
   }                                                                            \
   namespace posenc::kernels::int8::isa {                                       \
   extern const QuantizeKernels quantize_int8_kernels;                          \

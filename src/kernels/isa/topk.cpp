@@ -50,8 +50,8 @@ void topk_insert(const float* x, int64_t n, float shift, float base, int64_t fir
     const Wide w = read_logits(x + i, some);
     bool any = false;
     for (const Floats& part : w.part)
-      any = any || any_greater((part - broadcast(shift)) + broadcast(base),
-                               broadcast(best[count - 1].score));
+      any = any || greater((part - broadcast(shift)) + broadcast(base),
+                           broadcast(best[count - 1].score)) != 0;
     for (int64_t j = i; any && j < i + some; ++j) {
       const float score = (x[j] - shift) + base;
       if (score > best[count - 1].score) insert({score, first_index + j}, best, count);

@@ -504,6 +504,32 @@ TEST(KernelBits, Topk) {
   });
 }
 
+TEST(KernelBits, Codes) {
+  expect_hash(0x4c0a114e423b84a1, [](const InferenceKernels& use, Hash& hash) {
+    Numbers numbers(31);
+    for (const int64_t width : {1, 24, 64, 133}) {
+      constexpr int64_t kRows = 9;
+      const auto x = numbers.floats(kRows * width);
+      std::vector<float> ranges(static_cast<size_t>(2 * width)), step(ranges.size());
+      use.codes.ranges({x.data(), kRows, width, ranges.data(), ranges.data() + width}, 0, width);
+      hash.add(ranges);
+      for (float& one : step) one = static_cast<float>(0.01 + numbers.below(100) * 0x1p-7);
+      std::vector<uint8_t> levels(x.size());
+      use.codes.levels({x.data(), width, ranges.data(), step.data(), 0x80, levels.data()}, 0,
+                       kRows);
+      hash.add(levels);
+      const int64_t bytes = codes::packed_bytes(width);
+      std::vector<uint8_t> bits(static_cast<size_t>(kRows * bytes));
+      use.codes.pack({x.data(), width, 0, bits.data()}, 0, kRows);
+      hash.add(bits);
+      std::vector<int32_t> distances(kRows * kRows);
+      use.codes.hamming({bits.data(), bits.data(), kRows, kRows, bytes, distances.data()}, 0,
+                        kRows);
+      hash.add(distances);
+    }
+  });
+}
+
 void add_linear_int8(const InferenceKernels& use, int64_t scale_block, Hash& hash) {
   Numbers numbers(21);
   for (const int64_t rows : {1, 2, 5, 8, 30}) {
