@@ -27,6 +27,7 @@ SECTIONS = {
     "decode": "Decoding 64 tokens with a frozen Transformer (6 + 6 layers, V = 32,000), sources of 32 tokens",
     "nllb_decode": "Decoding 24 tokens with the shape of NLLB-600M (d 1024, d_ff 4096, 12 + 12 layers, V = 256,206), sources of 16 tokens",
     "t5_decode": "Decoding 24 tokens with the shape of T5-base (d 768, d_ff 3072, 12 + 12 layers, V = 32,128), sources of 16 tokens",
+    "retrieval": "A cross-encoder of MiniLM's shape, and 100,000 vectors of 384 entries, against sentence-transformers and numpy",
     "train_step": "Training step of a Transformer: forward, label-smoothed loss, backward, clipping, Adam",
 }
 SIZE = "{:,} tokens"
@@ -186,6 +187,9 @@ def goals() -> list[tuple]:
     for title, model, leasts in ((task, "task", {"eager": 1.2}), (base, "base", {"eager": 0.95, "libtorch": 1.3})):
         for theirs, least in leasts.items():
             add("train_step", title + ", two threads", f"train_step/posenc/{model}/2", f"train_step/{theirs}/{model}/2", least)
+    for case, title, least in (("rank", "a query and 100 documents", 1 / 0.45), ("levels", "to int8", None), ("bits", "to bits", None),
+                               ("hamming", "bits that differ", None)):  # fmt: skip
+        add("retrieval", title, f"retrieval/{case}/posenc/1", f"retrieval/{case}/sentence_transformers/1", least)
     return rows
 
 
@@ -248,6 +252,7 @@ COMPETITORS = {
     "ctranslate2_int8": "CTranslate2, int8",
     "onnxruntime": "ONNX Runtime, float32",
     "onnxruntime_int8": "ONNX Runtime, dynamic int8",
+    "sentence_transformers": "sentence-transformers",
     "transformers": "transformers",
     "transformers_eager": "transformers, eager attention",
     "hf": "transformers",

@@ -6,6 +6,7 @@
 #include "posenc/models/adapter_set.h"
 #include "posenc/models/attention_pooling.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/cross_encoder_folder.h"
 #include "posenc/models/dual_encoder.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/encoder_embeddings_preset.h"

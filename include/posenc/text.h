@@ -1,9 +1,10 @@
 #pragma once
 
-// The component posenc::text. SentenceEncoder, SparseEncoder, TextClassifier, stop strings and
-// streamed text: texts through models.
+// The component posenc::text. SentenceEncoder, SparseEncoder, MultiVectorEncoder, Reranker,
+// TextClassifier, stop strings and streamed text: texts through models.
 
 #include "posenc/text/generation.h"
+#include "posenc/text/reranker.h"
 #include "posenc/text/sentence_encoder.h"
 #include "posenc/text/sparse_encoder.h"
 #include "posenc/text/text_classifier.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/precision.h"
 #include "cli/prompt_options.h"
 #include "posenc/inference/freeze_options.h"
 #include "posenc/text/text_labels.h"
@@ -52,6 +53,7 @@ struct EncodeTextOptions {
   std::optional<int64_t> max_active_dims;
   bool decode = false;  ///< tokens with their weights are written instead of a file
   std::optional<int64_t> top;
+  PrecisionOptions precision = {};
   int64_t batch = 32;
   FreezeOptions freezing = {};
   LoadOptions load = {};
@@ -69,7 +71,7 @@ std::vector<std::string> texts_in(const std::string& file);
 /// given.
 void refuse_if(bool is_given, const EncodeTextOptions& options, const char* option,
                const char* what);
-/// Writes vectors to the output of the command.
+/// Writes vectors to the output of the command, `embeddings` in the precision of the options.
 void write_vectors(const EncodeTextOptions& options, const StateDict& vectors);
 
 }  // namespace posenc::cli

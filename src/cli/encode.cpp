@@ -167,6 +167,7 @@ void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* te
   sub.add_option("--batch", options.batch, "number of texts that are encoded at a time")
       ->needs(text)
       ->check(integer(1, kMostTextsAtATime));
+  for (auto* option : add_precision_options(sub, options.precision)) option->needs(text);
 }
 
 void add_encode(CLI::App& app) {
@@ -223,6 +224,7 @@ void add_encode(CLI::App& app) {
     if (text->count() == 0) return encode(*arguments);
     arguments->text.folder = arguments->folder;
     arguments->text.output = arguments->output;
+    read_ranges(arguments->text.precision);
     encode_text_lines(arguments->text);
   });
 }

@@ -36,8 +36,9 @@ void refuse_if(bool is_given, const EncodeTextOptions& options, const char* opti
 }
 
 void write_vectors(const EncodeTextOptions& options, const StateDict& vectors) {
-  save_tensors(options.output, vectors);
-  print("{}: {}\n", options.output, described(vectors));
+  const StateDict stored = quantized(vectors, options.precision);
+  save_tensors(options.output, stored);
+  print("{}: {}\n", options.output, described(stored));
 }
 
 namespace {
@@ -65,7 +66,7 @@ void encode_dense_lines(const EncodeTextOptions& options) {
 }  // namespace
 
 void encode_text_lines(const EncodeTextOptions& options) {
-  if (!options.decode) check_output(options.output, {options.folder, options.file});
+  if (!options.decode) check_output(options.output, {options.folder, options.file, options.precision.file});
   if (options.sparse || inspect_sentence_kind(options.folder) == SentenceKind::Sparse)
     return encode_sparse_lines(options);
   refuse_if(options.max_active_dims.has_value(), options, "--max-active-dims",

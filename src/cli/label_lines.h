@@ -25,6 +25,8 @@ class CutLines {
   CutLines(const CutLines&) = delete;
   CutLines& operator=(const CutLines&) = delete;
 
+  /// The most tokens, where they are known only after this has been made.
+  void set_most(std::optional<int64_t> tokens) { most_tokens_ = tokens; }
   /// Counts a line, for `on_truncated` of options.
   std::function<void(int64_t)> count() {
     return [this](int64_t) { ++count_; };

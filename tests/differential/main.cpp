@@ -41,6 +41,7 @@ void run(const std::string& from, const std::string& to) {
                            model_ops(),
                            module_ops(),
                            optimizer_ops(),
+                           rerank_ops(),
                            rotary_ops(),
                            rotary_taker_ops(),
                            output_ops(),

@@ -47,6 +47,7 @@ Ops saved_ops();
 Ops saved_seq2seq_ops();
 Ops search_ops();
 Ops sentence_ops();
+Ops rerank_ops();
 Ops sentence_text_ops();
 Ops seq2seq_ops();
 Ops sequence_attention_ops();

@@ -180,10 +180,11 @@ class Commands(unittest.TestCase):
             (folder / "opus-mt-en-de").symlink_to(live / "marian" / "shared")
             (folder / "models").mkdir()
             for model, made in {"bert-base-uncased": "masked", "all-MiniLM-L6-v2": "bert", "bert-emotions": "emotions", "bert-entities": "entities",
-                                "bert-large-uncased": "masked"}.items():  # fmt: skip
+                                "bert-large-uncased": "masked", "ms-marco-MiniLM-L6-v2": "reranker"}.items():  # fmt: skip
                 (folder / "models" / model).symlink_to(live / "encoder" / made)
             (folder / "settings.json").write_text('{"preset": "mpt", "dtype": "float32", "bias_max": 8, "heads": 12, "keys": 64}')
             (folder / "lines.txt").write_text("A cat sleeps.\nInterest rates rise.\n")
+            (folder / "queries.txt").write_text("Where is the cat?\nHow do I bake bread?\n")
             (folder / "letter.txt").write_text("two hundred and five\n\nseven\n")
             shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")
             make_model(folder)

@@ -40,6 +40,14 @@ class Examples(unittest.TestCase):
         self.assertAlmostEqual(float(cosine), 1.0, places=5)
         self.assertIn("no-such-model", self.run_program("neighbours/neighbours", "no-such-model", "lines.txt", "x", status=1).stderr)
 
+    def test_search_prints_the_best_lines(self):
+        (self.folder / "lines.txt").write_text("how do i bake bread\nwhere is the cat\n\nrates rise again\n")
+        arguments = [live / "encoder/bert", live / "encoder/reranker", "lines.txt", "where is the cat", 2]
+        scores, lines = zip(*(line.split("\t") for line in self.run_program("search/dense", *arguments).stdout.splitlines()))
+        self.assertEqual(len(set(lines)), 2)
+        self.assertGreaterEqual(float(scores[0]), float(scores[1]))
+        self.assertIn("no-such-model", self.run_program("search/dense", "no-such-model", *arguments[1:], status=1).stderr)
+
     def test_own_class_computes_what_python_computes_and_its_test_finds_a_difference(self):
         golden = ROOT / "examples/own_class/golden.safetensors"
         shutil.copy(golden, self.folder)

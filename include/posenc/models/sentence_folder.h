@@ -82,32 +82,6 @@ SentenceStages load_sentence_stages(const std::string& folder, const LoadOptions
 std::vector<SentenceStages> load_sentence_stages(const SentenceFolder& folder,
                                                  const LoadOptions& options = {});
 
-/// A folder with a head for pairs of texts: where its parts are, and how texts are given to it.
-struct CrossEncoderFolder {
-  std::string model;      ///< folder of the classifier
-  std::string tokenizer;  ///< folder of the tokenizer
-  /// Prompts by name; each is put before the first text of a pair.
-  std::map<std::string, std::string> prompts = {};
-  std::optional<std::string> default_prompt_name = {};  ///< the prompt without another
-  /// The function that is applied to the logits, as the folder stores it: `activation_fn` of
-  /// config_sentence_transformers.json, or in config.json `sentence_transformers.activation_fn` or
-  /// `sbert_ce_default_activation_function`. Nothing if it stores none.
-  std::optional<Activation> activation = {};
-  std::optional<int64_t> max_seq_length = {};  ///< as in SentenceRoute
-  std::optional<int64_t> max_positions = {};   ///< as in SentenceRoute
-  bool do_lower_case = false;                  ///< as in SentenceRoute
-};
-
-/// Reads the folder of a classifier, with the settings of a CrossEncoder if it is one. `base`: of
-/// an adapter's folder, LoadOptions::base.
-///
-/// Errors: those of read_sentence_folder(); c10::ValueError for a cross-encoder with more stages
-/// than a Transformer, and for an activation that is not a class of torch.nn that posenc has.
-///
-/// Source: sentence-transformers 6.2.
-CrossEncoderFolder read_cross_encoder_folder(const std::string& folder,
-                                             const std::string& base = "");
-
 /// The text of the prompt `name` among a folder's `prompts`; empty for an empty name.
 ///
 /// Errors: c10::ValueError for a name that is none of theirs.

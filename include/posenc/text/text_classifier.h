@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "posenc/export.h"
+#include "posenc/models/cross_encoder_folder.h"
 #include "posenc/models/frozen_classifier.h"
-#include "posenc/models/sentence_folder.h"
 #include "posenc/text/text_labels.h"
 #include "posenc/tokenizers/tensors.h"
 

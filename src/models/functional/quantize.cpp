@@ -37,7 +37,7 @@ void check_finite(const char* function, const char* what, bool is_finite) {
 
 at::Tensor bits_of(const at::Tensor& x, at::ScalarType dtype) {
   const int64_t rows = x.size(0), width = x.size(1);
-  at::Tensor out = at::empty({rows, kernels::codes::packed_bytes(width)}, dtype);
+  at::Tensor out = at::empty({rows, kernels::codes::packed_bytes(width)}, x.options().dtype(dtype));
   const kernels::codes::PackRequest request = {x.const_data_ptr<float>(), width,
                                                dtype == at::kChar ? kSigned : uint8_t{0},
                                                static_cast<uint8_t*>(out.data_ptr())};
@@ -52,7 +52,7 @@ at::Tensor levels_of(const at::Tensor& x, const at::Tensor& ranges, at::ScalarTy
   const at::Tensor start = ranges.select(0, 0);
   at::Tensor step = (ranges.select(0, 1) - start) / 255;
   step = at::where(step.eq(0), 1.0, step).to(at::kFloat);
-  at::Tensor out = at::empty({rows, width}, dtype);
+  at::Tensor out = at::empty({rows, width}, x.options().dtype(dtype));
   const kernels::codes::LevelsRequest request = {x.const_data_ptr<float>(),
                                                  width,
                                                  start.const_data_ptr<float>(),

@@ -61,11 +61,8 @@ std::string weights_by_tokens(const SentenceModules& modules, const Settings& co
 // A causal model's vector is that of its last token.
 sentence::PoolingMode default_pooling(const char* caller, const std::string& folder) {
   const Settings config(caller, (fs::path(folder) / "config.json").string());
-  const nlohmann::json& classes = config.value("architectures");
-  const bool is_generator = classes.is_array() && !classes.empty() && classes[0].is_string() &&
-                            classes[0].get<std::string>().ends_with("ForCausalLM");
-  return is_generator && config.flag("is_causal", true) ? sentence::PoolingMode::LastToken
-                                                        : sentence::PoolingMode::Mean;
+  return is_generator(config) && config.flag("is_causal", true) ? sentence::PoolingMode::LastToken
+                                                                : sentence::PoolingMode::Mean;
 }
 
 // What is made of the tokens of a model without a list of stages.
@@ -74,33 +71,17 @@ SentenceStageFolder default_stage(const char* caller, const SentenceRoute& route
   return {sentence::Pooling{{default_pooling(caller, route.base)}}, ""};
 }
 
-// Tokens are what a Dense of a model of vectors per token reads unless it says otherwise.
+// Tokens are what a Dense of a model of vectors per token reads unless it says otherwise. Scores
+// are the vectors of a cross-encoder.
 Settings settings_of(const char* caller, const SentenceModule& module, const std::string& folder,
                      const StageKind& kind, SentenceKind model) {
   Settings config = settings_of_stage(caller, folder, kind);
   if (model == SentenceKind::MultiVector && module.kind == "Dense" && !module.is_routed)
     config.set_default("module_input_name", "token_embeddings");
+  const char* const output = "module_output_name";
+  if (model == SentenceKind::CrossEncoder && config.text(output, "") == "scores")
+    config.set(output, "sentence_embedding");
   return config;
-}
-
-// What comes after the first stage, which is itself one if it is given the ids alone.
-std::vector<SentenceStageFolder> stages_after_first(const char* caller,
-                                                    const SentenceModules& modules,
-                                                    const std::vector<SentenceModule>& own,
-                                                    const SentenceRoute& route,
-                                                    SentenceKind model) {
-  if (!modules.is_listed) return {default_stage(caller, route)};
-  std::vector<SentenceStageFolder> stages;
-  for (std::size_t i = route.first == FirstStage::Tokens ? 0 : 1; i < own.size(); ++i) {
-    const StageKind& kind = kind_of_stage(caller, modules, own[i]);
-    if (!has_effect(caller, route, kind)) continue;
-    const std::string folder = stage_folder(modules, own[i]);
-    const Settings config = settings_of(caller, own[i], folder, kind, model);
-    stages.push_back({kind.read(config), folder});
-    if (std::holds_alternative<sentence::SparseStaticEmbedding>(stages.back().stage))
-      stages.back().weights = weights_by_tokens(modules, config, folder);
-  }
-  return stages;
 }
 
 // Of a model that is read as a sparse one although it is not.
@@ -176,6 +157,31 @@ SentenceRoute lexical_route(const char* caller, const SentenceModules& modules,
 }
 
 }  // namespace
+
+bool is_generator(const Settings& config) {
+  const nlohmann::json& classes = config.value("architectures");
+  return classes.is_array() && !classes.empty() && classes[0].is_string() &&
+         classes[0].get<std::string>().ends_with("ForCausalLM");
+}
+
+std::vector<SentenceStageFolder> stages_after_first(const char* caller,
+                                                    const SentenceModules& modules,
+                                                    const std::vector<SentenceModule>& own,
+                                                    const SentenceRoute& route,
+                                                    SentenceKind model) {
+  if (!modules.is_listed) return {default_stage(caller, route)};
+  std::vector<SentenceStageFolder> stages;
+  for (std::size_t i = route.first == FirstStage::Tokens ? 0 : 1; i < own.size(); ++i) {
+    const StageKind& kind = kind_of_stage(caller, modules, own[i]);
+    if (!has_effect(caller, route, kind)) continue;
+    const std::string folder = stage_folder(modules, own[i]);
+    const Settings config = settings_of(caller, own[i], folder, kind, model);
+    stages.push_back({kind.read(config), folder});
+    if (std::holds_alternative<sentence::SparseStaticEmbedding>(stages.back().stage))
+      stages.back().weights = weights_by_tokens(modules, config, folder);
+  }
+  return stages;
+}
 
 std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceModules& modules,
                                            SentenceKind kind, const std::string& base) {

@@ -35,6 +35,17 @@ SentenceModules sentence_modules(const char* caller, const std::string& folder,
 std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceModules& modules,
                                            SentenceKind kind, const std::string& base = "");
 
+/// The stages of a model of that kind after the first, `own.front()`, which `route` has already, and
+/// which is itself one if it is given the ids alone. Throws c10::ValueError for one that posenc
+/// lacks and for settings.
+std::vector<SentenceStageFolder> stages_after_first(const char* caller,
+                                                    const SentenceModules& modules,
+                                                    const std::vector<SentenceModule>& own,
+                                                    const SentenceRoute& route, SentenceKind model);
+
+/// Whether `architectures` in config.json names a causal language model first.
+bool is_generator(const Settings& config);
+
 /// The settings of a stage of that kind in `folder`; none where it may lack them.
 Settings settings_of_stage(const char* caller, const std::string& folder, const StageKind& kind);
 

@@ -82,16 +82,25 @@ const TaskRow& task_in(const Settings& config, std::span<const TransformerTask> 
   config.refuse(name, "must be " + known + " in a model of this class");
 }
 
-void check_modality(const Settings& config, const TaskRow& task) {
-  if (!config.has("modality_config")) return;
+// Texts or messages of them; others, such as images, are ignored. Returns the format of messages.
+std::optional<std::string> format_in(const Settings& config, const TaskRow& task,
+                                     bool takes_messages) {
+  if (!config.has("modality_config")) return std::nullopt;
   const Settings modality = config.inside("modality_config");
-  if (!modality.has("text")) modality.refuse("text", "must be there: posenc encodes text");
-  if (modality.has("message")) {
+  const bool is_message = modality.has("message");
+  if (is_message && !takes_messages) {
     modality.refuse("message", "must not be there: posenc puts no text into a chat template");
   }
-  const Settings text = modality.inside("text");
-  check_is(text, "method", "forward");
-  check_is(text, "method_output_name", task.output);
+  if (!is_message && !modality.has("text"))
+    modality.refuse("text", "must be there: posenc encodes text");
+  const Settings used = modality.inside(is_message ? "message" : "text");
+  check_is(used, "method", "forward");
+  check_is(used, "method_output_name", task.output);
+  if (!is_message) return std::nullopt;
+  const std::string format = used.text("format", "auto");
+  if (format != "auto" && format != "flat" && format != "structured")
+    used.refuse("format", "must be auto, flat or structured");
+  return format;
 }
 
 // What a tokenizer is called with; of that, only the length may differ from the usual.
@@ -109,7 +118,6 @@ void check_processing(const Settings& config) {
 
 void check_transformer(const Settings& config, const TaskRow& task) {
   check_is(config, "module_output_name", task.module_output_name);
-  check_modality(config, task);
   check_processing(config);
   const std::vector<std::string> lengths = {"max_length", kLength};
   const std::vector<std::string> rounding = {"add_pooling_layer", "attn_implementation", "dtype",
@@ -203,7 +211,8 @@ Settings settings_or_none(const char* caller, const std::string& path) {
 
 TransformerSettings transformer_settings(const char* caller, const fs::path& folder,
                                          const fs::path& model,
-                                         std::span<const TransformerTask> tasks, bool is_listed) {
+                                         std::span<const TransformerTask> tasks, bool is_listed,
+                                         bool takes_messages) {
   const Positions positions = positions_in(caller, model);
   TransformerSettings result = {tasks.front()};
   result.max_positions = positions.stated;
@@ -212,6 +221,7 @@ TransformerSettings transformer_settings(const char* caller, const fs::path& fol
   const TaskRow& task = task_in(config, tasks);
   check_transformer(config, task);
   result.task = task.task;
+  result.message_format = format_in(config, task, takes_messages);
   if (const auto own = longest_text(config)) result.max_seq_length = at_most(own, positions.table);
   const auto length_of_task = [&](const char* name) {
     const auto length = length_in(config, name);
@@ -222,17 +232,6 @@ TransformerSettings transformer_settings(const char* caller, const fs::path& fol
   result.query_expansion = expansion_in(config, positions.table);
   result.do_lower_case = config.flag("do_lower_case", false);
   return result;
-}
-
-void check_no_chat_template(const char* caller, const fs::path& folder) {
-  const char* const name = "chat_template";
-  const std::string rule =
-      "must not be there without a modules.json: sentence-transformers puts each text into it, "
-      "which posenc does not";
-  const Settings config = settings_or_none(caller, (folder / "tokenizer_config.json").string());
-  if (config.has(name)) config.refuse(name, rule, "a template");
-  const std::string file = (folder / "chat_template.jinja").string();
-  TORCH_CHECK_VALUE(!io::may_exist(file), "[", caller, "] ", file, ": ", rule);
 }
 
 std::optional<int64_t> max_tokens_of_text(std::optional<int64_t> max_seq_length,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/config/settings.h"
+#include "posenc/models/cross_encoder_folder.h"
 #include "posenc/models/sentence_folder.h"
 
 namespace posenc {
@@ -28,15 +29,23 @@ struct TransformerSettings {
   std::optional<int64_t> query_length = std::nullopt, document_length = std::nullopt;
   std::optional<sentence::QueryExpansion> query_expansion = std::nullopt;
   bool do_lower_case = false;
+  /// Whether texts are messages, and how these are: `auto`, `flat` or `structured`.
+  std::optional<std::string> message_format = std::nullopt;
 };
 
 /// Reads those of the stage in `folder`, from its sentence_bert_config.json if `is_listed`, by a
 /// modules.json, and from the config.json in `model`. Its task, the first of `tasks` if there is
 /// none, must be one of those. Throws c10::ValueError for settings that change the model's output
-/// in ways that posenc lacks.
+/// in ways that posenc lacks, among them messages unless `takes_messages`.
 TransformerSettings transformer_settings(const char* caller, const std::filesystem::path& folder,
                                          const std::filesystem::path& model,
-                                         std::span<const TransformerTask> tasks, bool is_listed);
+                                         std::span<const TransformerTask> tasks, bool is_listed,
+                                         bool takes_messages = false);
+
+/// The chat template of the tokenizer in `folder`, if it has one, for messages of that format.
+std::optional<sentence::ChatTemplate> chat_template_in(const char* caller,
+                                                       const std::filesystem::path& folder,
+                                                       const std::string& format);
 
 /// Throws c10::ValueError if the tokenizer in `folder` has a chat template: sentence-transformers
 /// puts the texts of a model without a modules.json into it.

@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "inference/rows/frozen_call.h"
+#include "models/sentence/modules.h"
 #include "posenc/models/frozen_file.h"
 #include "text/labels/parts.h"
 
@@ -218,6 +219,11 @@ const Tokenizer& TextClassifier::tokenizer() const { return parts_->tokenizer; }
 TextClassifier load_text_classifier(const std::string& folder, const FreezeOptions& options,
                                     const LoadOptions& load, std::optional<head::Kind> kind) {
   const CrossEncoderFolder read = read_cross_encoder_folder(folder, load.base());
+  TORCH_CHECK_VALUE(read.has_head() && !(has_modules(folder) && read.chat_template),
+                    "[load_text_classifier] ", folder,
+                    ": must have a head that makes its labels of plain texts. Got a CrossEncoder ",
+                    read.has_head() ? "with a chat template" : "whose scores are made otherwise",
+                    ", which load_reranker() loads");
   FrozenClassifier model = load_and_freeze_classifier(read.model, options, load, kind);
   TORCH_CHECK_VALUE(model.options().encoder().embeddings().has_value(),
                     "[load_text_classifier] the model must be one of texts. Got ", folder,

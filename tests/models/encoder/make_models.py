@@ -3,7 +3,7 @@
 
     make_models.py --out FOLDER
 
-`bert`, `emotions`, a classifier, `entities`, which labels tokens, `answers`, which answers questions, `choices`, a DeBERTa that chooses
+`bert`, `emotions`, a classifier, `reranker`, one with a single label, `entities`, which labels tokens, `answers`, which answers questions, `choices`, a DeBERTa that chooses
 what follows, and `masked`, which fills masks, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer of a few words; `clip` is a pair of encoders, `dinov2` and `vit` are of images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
 holds those of `bert` with token types and positions.
 
@@ -47,6 +47,12 @@ def emotions():
 
     labels = {0: "sadness", 1: "joy", 2: "surprise"}
     return BertForSequenceClassification(BertConfig(**SIZES, max_position_embeddings=64, id2label=labels))
+
+
+def reranker():
+    from transformers import BertConfig, BertForSequenceClassification
+
+    return BertForSequenceClassification(BertConfig(**SIZES, max_position_embeddings=64, num_labels=1))
 
 
 def entities():
@@ -252,7 +258,8 @@ def main() -> None:
     drawn(entities()).save_pretrained(out / "entities")
     drawn(answers()).save_pretrained(out / "answers")
     drawn(choices()).save_pretrained(out / "choices")
-    for name in ("bert", "emotions", "masked", "entities", "answers", "choices"):
+    drawn(reranker()).save_pretrained(out / "reranker")
+    for name in ("bert", "emotions", "masked", "entities", "answers", "choices", "reranker"):
         save_tokenizer(out / name)
     for name, make in trained().items():
         torch.manual_seed(7)

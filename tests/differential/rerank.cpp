@@ -1,0 +1,41 @@
+// Vectors in 8 bits and 1 bit, and chat templates.
+
+#include <map>
+
+#include "differential/ops.h"
+#include "posenc/models/functional/quantize.h"
+#include "text/chat_template/chat_template.h"
+
+namespace posenc::differential {
+namespace {
+
+StateDict quantize_embeddings(const Json& options, const StateDict& tensors) {
+  using functional::Precision;
+  const std::map<std::string, Precision> precisions = {{"int8", Precision::Int8},
+                                                       {"uint8", Precision::UInt8},
+                                                       {"binary", Precision::Binary},
+                                                       {"ubinary", Precision::UBinary}};
+  const at::Tensor ranges = tensors.contains("ranges") ? tensors["ranges"] : at::Tensor();
+  StateDict results;
+  results.insert("embeddings", functional::quantize_embeddings(
+                                   tensors["x"], precisions.at(options.at("precision")), ranges)
+                                   .embeddings);
+  return results;
+}
+
+// The bytes of the text.
+StateDict chat_template(const Json& options, const StateDict& /*tensors*/) {
+  const std::string text =
+      text::ChatTemplate(options.at("template").get<std::string>()).render(options.at("names"));
+  StateDict results;
+  results.insert("text", torch::tensor(std::vector<uint8_t>(text.begin(), text.end()), at::kByte));
+  return results;
+}
+
+}  // namespace
+
+Ops rerank_ops() {
+  return {{"quantize_embeddings", quantize_embeddings}, {"chat_template", chat_template}};
+}
+
+}  // namespace posenc::differential
