@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "inference/rows/frozen_call.h"
+#include "models/config/model_folder.h"
 #include "models/heads/logit_rows.h"
 #include "models/lora/adapted_folder.h"
 #include "models/sentence/modules.h"
@@ -228,6 +229,7 @@ const Tokenizer& Reranker::tokenizer() const { return parts_->tokenizer; }
 
 Reranker load_reranker(const std::string& folder, const FreezeOptions& options,
                        const LoadOptions& load) {
+  check_is_folder("load_reranker", folder);
   const std::string named =  // without a list of stages the class is in the model's config.json
       has_modules(folder) ? folder : config_folder("load_reranker", folder, load.base());
   TORCH_CHECK_VALUE(inspect_sentence_kind(named) == SentenceKind::CrossEncoder, text::kLoader,
