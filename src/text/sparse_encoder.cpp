@@ -1,3 +1,4 @@
+// posenc-budget: one class: each way in which its first stages make vectors
 #include "posenc/text/sparse_encoder.h"
 
 #include <ATen/TensorOperators.h>
