@@ -88,6 +88,7 @@ Json config_of(const std::string& type) {
   if (type == "rembert") with({{"input_embedding_size", 16}});
   if (type == "mobilebert") with({{"intra_bottleneck_size", 16}});
   if (type == "esm") with({{"mask_token_id", 4}});
+  if (type == "xmod") with({{"default_language", "en_XX"}});
   if (type == "layoutlmv3") {
     with({{"coordinate_size", 5}, {"shape_size", 6}});
     with({{"has_relative_attention_bias", true}, {"has_spatial_attention_bias", true}});

@@ -61,7 +61,8 @@ void check_attention(const std::string& name, const MultiheadAttention& attentio
 // With heads of these sizes, of queries and keys as they are projected.
 void check_plain(const std::string& name, const MultiheadAttentionImpl& attention, int64_t kv_heads,
                  int64_t head_dim) {
-  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.q_norm.is_empty(), "[freeze] ", name,
+  const bool has_norms = !attention.q_norm.is_empty() || attention.options.value_norm();
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() && !has_norms, "[freeze] ", name,
                     " must be without a rotary embedding and norms of heads. Got ",
                     c10::str(attention));
   const HeadSizes sizes = HeadSizes::of(attention.options);

@@ -3,6 +3,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -90,14 +91,20 @@ void add_beside_first(Block own, BlockLayers& layers) {
   layers.blocks.insert(block + 1, std::move(own));
 }
 
+// Whether an adapter has a norm of its input alone, also in a post-norm stack.
+bool has_normed_adapter(const TransformerEncoderImpl& encoder) {
+  return std::any_of(encoder.layers->begin(), encoder.layers->end(), [](const auto& layer) {
+    const auto& own = dynamic_cast<const EncoderLayerBase&>(*layer).layer_options().adapter();
+    return own && !own->norm_before_residual();
+  });
+}
+
 // The layers in the order in which they run; those that run several times are frozen once.
 std::unique_ptr<const FrozenLayers> block_layers(const TransformerEncoderImpl& encoder,
                                                  WeightConverter& convert) {
   const TransformerLayerOptions& options = encoder.options.layer();
-  const auto& adapter = options.adapter();
-  const bool adapts_norms = adapter && !adapter->norm_before_residual();
   auto layers = std::make_unique<BlockLayers>(
-      encoder, options.norm_first() || options.conformer() || adapts_norms);
+      encoder, options.norm_first() || options.conformer() || has_normed_adapter(encoder));
   layers->alibi = alibi_of(encoder.options.alibi(), options.num_heads());
   layers->counts_tokens = layers->alibi && layers->alibi->counts_tokens;
   StackFreezer stack(encoder, *layers, convert);

@@ -180,7 +180,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   parts.stale_check.check();
   const torch_internals::CallThreads threads(
       parts.call, inference::libtorchs_elements(parts.options, input, inputs));
-  if (parts.transformer) return parts.decoded(input, inputs);
+  if (parts.transformer) return parts.decoded(input, given);
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
   const AttentionMask mask =
