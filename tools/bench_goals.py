@@ -16,6 +16,7 @@ SECTIONS = {
     "relative": "Relative positions: biases, and the scores and weights of attention, against transformers' classes",
     "embeddings": "BERT's embeddings (D = 768), eval",
     "embeddings_train": "BERT's embeddings, a training step: forward, dropout 0.1, backward",
+    "maxsim": "Late interaction: a query of 32 vectors with 1,000 documents, of 128 entries",
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
     "encode": "Encoder of a frozen Transformer (d 512, 8 heads, d_ff 2048, 6 layers)",
@@ -119,6 +120,9 @@ def goals() -> list[tuple]:
         add("relative", title, f"relative/{case}/products/512", f"relative/{case}/transformers/512")
     add("relative", "T5's bias, 12 heads, 512 x 512, against a contiguous one", "relative/t5_bias/posenc/512",
         "relative/t5_bias_contiguous/transformers/512")  # fmt: skip
+    for case in ("32-64", "90-180"):
+        for theirs, least in {"package": 1 / 0.35, "padded": 1 / 0.75, "product": 1 / 1.25}.items():
+            add("maxsim", f"documents of {case.replace('-', ' to ')} vectors", f"maxsim/posenc/{case}", f"maxsim/{theirs}/{case}", least)
     for kind, theirs, least in (("pt", "memcpy", 1 / 1.3), ("safetensors", "memcpy", 1 / 1.3), ("pt", "torch_load", 4),
                                 ("safetensors", "load_file", 1), ("script", "jit_load", 1 / 0.3)):  # fmt: skip
         add("load", f"1 GiB {kind} into a module", f"load/1GiB/{kind}", f"load/1GiB/{theirs}", least)
@@ -257,6 +261,9 @@ COMPETITORS = {
     "transformers_eager": "transformers, eager attention",
     "hf": "transformers",
     "posenc": "posenc, float32",
+    "package": "sentence-transformers' operations",
+    "padded": "the same of padded documents",
+    "product": "the product alone",
 }
 
 

@@ -14,6 +14,7 @@
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_encoder.h"
 #include "posenc/models/frozen_file.h"
+#include "posenc/models/functional/multi_vectors.h"
 #include "posenc/models/functional/pooling.h"
 #include "posenc/models/functional/quantize.h"
 #include "posenc/models/functional/similarity.h"

@@ -42,6 +42,7 @@ struct InferenceKernels : Kernels {
   const inference::AddNormKernels& add_norm;
   const inference::ActivationKernels& activation;
   const inference::TopkKernels& topk;
+  const inference::MaxSimKernels& maxsim;
   const int8::QuantizeKernels& quantize_int8;
   const int8::LinearKernels& linear_int8;
   const inference::SequenceAttentionKernels& attention_int8;

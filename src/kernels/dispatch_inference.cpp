@@ -16,6 +16,7 @@ namespace {
    inference::base::add_norm_kernels,             \
    inference::base::activation_kernels,           \
    inference::base::topk_kernels,                 \
+   inference::base::maxsim_kernels,               \
    int8::isa::quantize_int8_kernels,              \
    int8::isa::linear_int8_kernels,                \
    int8::isa::attention_int8_kernels,             \

@@ -9,6 +9,7 @@
 //   add_norm.cpp            residual and norm in one pass
 //   activation.cpp          ReLU, GELU and its approximations, SiLU; alone and as gates
 //   topk.cpp                log-sum-exp of a row, and its top entries
+//   maxsim.cpp              largest products with the rows of documents, summed
 //
 // Each result depends only on its own row's inputs and on which of the two linear kernels computes
 // it, not on how the work is split between threads. Values that are not finite are the exception:
@@ -130,6 +131,20 @@ struct AddNormRequest {
   NormKind kind = NormKind::Layer;
 };
 
+// out = the sum, over the rows of a query, of the largest product with a row of each document.
+struct MaxSimRequest {
+  const float* query;  // (query_rows, width), as MaxSimKernels::pack() writes it
+  int64_t query_rows, width;
+  const float* documents;  // (., width), the rows of one after those of the one before
+  const int64_t* first;    // the first row of each document, and the end of the last
+  float* out;              // of each document
+};
+constexpr float kEmptyDocument = -1e9F;  // out of a document without rows
+// Of a packed query.
+constexpr int64_t maxsim_floats(int64_t query_rows, int64_t width) {
+  return (query_rows + kPanelRows - 1) / kPanelRows * kPanelRows * width;
+}
+
 // log(sum(exp(x))) = largest + rest, kept separate so that x - largest - rest loses no precision.
 struct LogSum {
   float largest, rest;
@@ -171,6 +186,11 @@ struct ActivationKernel {
 };
 struct ActivationKernels {
   ActivationKernel relu, gelu, silu, gelu_tanh, quick_gelu;
+};
+struct MaxSimKernels {
+  void (*pack)(const float* query, int64_t rows, int64_t width, float* packed);  // maxsim_floats()
+  void (*score)(const MaxSimRequest& request, int64_t begin,
+                int64_t end);  // documents [begin, end)
 };
 struct TopkKernels {
   LogSum (*log_sum_exp)(const float* x, int64_t n);

@@ -33,6 +33,7 @@ struct WeightsKernels;  // weights.h
   extern const AddNormKernels add_norm_kernels;                                \
   extern const ActivationKernels activation_kernels;                           \
   extern const TopkKernels topk_kernels;                                       \
+  extern const MaxSimKernels maxsim_kernels;                                   \
   extern const WeightsKernels weights_kernels;                                 \
   }                                                                            \
   namespace posenc::kernels::sincos::isa {                                     \

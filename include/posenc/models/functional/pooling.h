@@ -82,6 +82,20 @@ at::Tensor mean_sqrt_length_pool(const at::Tensor& hidden, const at::Tensor& att
 at::Tensor weighted_mean_pool(const at::Tensor& hidden, const at::Tensor& attention_mask = {},
                               const at::Tensor& first = {});
 
+/// Fewer vectors of one text: the first `num_protected_tokens` as they are, then the means of the
+/// clusters of the other n, of which there are at most max(floor(n / pool_factor), 1). Clusters are
+/// Ward's, of the distances 1 - x_i . x_j between 0 and 2, in the order of scipy's numbers; equal
+/// distances may leave fewer.
+///
+/// tokens: (T, D)  ->  (T', D). Time and memory grow with n^2.
+///
+/// Errors: c10::TypeError for tokens that are not floating-point; c10::ValueError for another rank,
+/// a factor below 1 and a negative number of protected tokens.
+///
+/// Source: sentence-transformers 6.2, `HierarchicalTokenPooling` without normalize_embeddings.
+at::Tensor hierarchical_token_pool(const at::Tensor& tokens, double pool_factor,
+                                   int64_t num_protected_tokens = 1);
+
 /// x / max(|x|, eps) along the last axis: vectors of length 1, whose dot products are cosines.
 ///
 /// x: (..., D)  ->  (..., D).

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/arg.h>
 
 #include "posenc/export.h"
+#include "posenc/models/functional/multi_vectors.h"
 #include "posenc/models/functional/sparse_vectors.h"
 
 namespace posenc {
@@ -45,6 +47,32 @@ at::Tensor euclidean_similarity(const SparseVectors& a, const SparseVectors& b);
 at::Tensor manhattan_similarity(const at::Tensor& a, const at::Tensor& b);
 /// The same for sparse vectors.
 at::Tensor manhattan_similarity(const SparseVectors& a, const SparseVectors& b);
+
+/// Options of maxsim().
+struct MaxSimOptions {
+  /// Divides the scores by the number of rows of the query, at least 1: MeanMaxSim.
+  TORCH_ARG(bool, mean) = false;
+};
+
+/// Late interaction: score(q, d) = sum_i max_j q_i . d_j, over the rows i of a query and j of a
+/// document. A document without rows has the score -1e9, before it is divided; nothing is
+/// normalised, and no gradients are computed.
+///
+/// queries: Q texts, documents: N texts  ->  (Q, N), float32. Any number of threads gives the same
+/// bits.
+///
+/// ```cpp
+/// posenc::MultiVectors queries = {torch::randn({5, 8}), torch::tensor({2, 3})};
+/// posenc::MultiVectors documents = {torch::randn({9, 8}), torch::tensor({4, 0, 5})};
+/// torch::Tensor scores = posenc::functional::maxsim(queries, documents);  // (2, 3)
+/// ```
+///
+/// Errors: c10::TypeError for other types; c10::ValueError for shapes, lengths that do not add up
+/// to the rows, and widths that differ.
+///
+/// Source: sentence-transformers 6.2, `maxsim` and `mean_maxsim`.
+at::Tensor maxsim(const MultiVectors& queries, const MultiVectors& documents,
+                  const MaxSimOptions& options = {});
 
 }  // namespace functional
 }  // namespace posenc
