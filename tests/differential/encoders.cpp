@@ -33,6 +33,7 @@ at::Tensor encoder_input(const StateDict& tensors) {
 EncoderInputs encoder_inputs(const StateDict& tensors) {
   return EncoderInputs()
       .attention_mask(tensor_or_none(tensors, "attention_mask"))
+      .computed_mask(tensor_or_none(tensors, "computed_mask"))
       .token_type_ids(tensor_or_none(tensors, "token_type_ids"))
       .position_ids(tensor_or_none(tensors, "position_ids"))
       .task_type_ids(tensor_or_none(tensors, "task_type_ids"))

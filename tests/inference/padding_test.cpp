@@ -63,9 +63,41 @@ TEST(Padding, IsDroppedOrComputedWithTheSameResult) {
       const auto expected = encoder->forward(x, mask);
       EXPECT_TRUE(near(only(frozen.forward(x, mask), tokens), only(expected, tokens)));
       TransformerEncoderRecord record;
-      const auto whole =
-          inference::run(*inference::FrozenAccess::model(frozen), x, mask, {}, true, record);
+      const auto whole = inference::run(*inference::FrozenAccess::model(frozen), x, mask, {},
+                                        torch::ones({1, 1}, torch::kBool), record);
       EXPECT_TRUE(near(whole, expected));
+    }
+  }
+}
+
+// As in query expansion: they attend to tokens, and no token to them.
+TEST(Padding, SomeOfItsRowsAreComputed) {
+  const torch::NoGradGuard no_grad;
+  const auto tokens = some_tokens(), x = torch::randn({kBatch, kLength, kWidth});
+  for (const auto& [name, stack] : layer_kinds(kWidth, kHeads)) {
+    SCOPED_TRACE(name);
+    auto encoder = drawn(TransformerEncoder(stack));
+    for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8}) {
+      const auto frozen = freeze(encoder, FreezeOptions().weights(weights));
+      const auto run = [&](const torch::Tensor& computed, const AttentionMask& mask) {
+        TransformerEncoderRecord record;
+        return inference::run(*inference::FrozenAccess::model(frozen), x, mask, {}, computed,
+                              record);
+      };
+      // What sees nothing has the mean of what is computed: DeBERTa's padding, and XLNet's by
+      // masks.
+      const bool sees_rows =
+          stack.layer().disentangled().has_value() || stack.layer().transformer_xl().has_value();
+      const auto computed = sees_rows ? torch::ones({kBatch, kLength}, torch::kBool)
+                                      : torch::rand({kBatch, kLength}) < 0.5;
+      const auto wanted = tokens.ne(0).logical_or(computed);
+      for (const AttentionMask& mask : masks_of(stack, tokens)) {
+        const auto got = run(computed, mask);
+        const auto expected = weights == WeightDtype::Float32
+                                  ? encoder->forward(x, mask)
+                                  : run(torch::ones({1, 1}, torch::kBool), mask);
+        EXPECT_TRUE(near(only(got, wanted), only(expected, wanted)));
+      }
     }
   }
 }

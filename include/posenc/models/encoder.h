@@ -152,6 +152,10 @@ struct EncoderInputs {
   /// Bool or integer (B, L), nonzero for tokens and 0 for padding. FNet's layers see padding with
   /// any mask.
   TORCH_ARG(torch::Tensor, attention_mask) = {};
+  /// Bool or integer (B, L), nonzero for rows that are computed although attention_mask hides them:
+  /// they attend to tokens, and no token attends to them, as in ColBERT's query expansion. An
+  /// Encoder computes all rows; in a FrozenEncoder others without a token are zeros.
+  TORCH_ARG(torch::Tensor, computed_mask) = {};
   /// The type of each token, (B, L).
   TORCH_ARG(torch::Tensor, token_type_ids) = {};
   /// The position of each token, (L) or (B, L), in the embeddings or the rotary embedding.

@@ -49,12 +49,12 @@ torch::Tensor FrozenTransformerEncoder::forward_with(
       kept_rows.defined() && kept_rows.dim() == 2 && !model->options.layer().batch_first();
   return inference::run(*model, x, mask,
                         {position_ids, segments, grid, is_turned ? kept_rows.t() : kept_rows},
-                        /*all_rows=*/false, record);
+                        /*computed=*/{}, record);
 }
 
 torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::Tensor& x,
-                             const AttentionMask& mask, const LayerInputs& inputs, bool all_rows,
-                             TransformerEncoderRecord& record) {
+                             const AttentionMask& mask, const LayerInputs& inputs,
+                             const at::Tensor& computed, TransformerEncoderRecord& record) {
   TORCH_CHECK_VALUE(!record.output_attentions,
                     "[FrozenTransformerEncoder] output_attentions must be false: the "
                     "TransformerEncoder that was frozen has them. Got true");
@@ -80,7 +80,7 @@ torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::
                     "[FrozenTransformerEncoder] kept_rows must have a number for each of ", batch,
                     " sequences of ", length, " rows. Got ",
                     kept_rows.defined() ? kept_rows.sizes() : at::IntArrayRef());
-  const Packing packing = layers.packing_of(mask, batch, length, all_rows);
+  const Packing packing = layers.packing_of(mask, batch, length, computed);
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);

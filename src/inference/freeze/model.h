@@ -76,10 +76,11 @@ FrozenTransformer freeze_by(const TransformerImpl& model, WeightConverter& conve
 /// Completes the check of a model whose parts are frozen.
 void finish(StaleCheck& check, const WeightConverter& convert);
 
-/// FrozenTransformerEncoder::forward_with() with inputs whose kept_rows are (B, L). With `all_rows`
-/// those of padding are computed too, as in the module.
+/// FrozenTransformerEncoder::forward_with() with inputs whose kept_rows are (B, L). The rows of
+/// `computed`, bool (B|1, L|1), are computed even if they are padding, as in the module.
 at::Tensor run(const TransformerEncoderModel& model, const at::Tensor& x, const AttentionMask& mask,
-               const LayerInputs& inputs, bool all_rows, TransformerEncoderRecord& record);
+               const LayerInputs& inputs, const at::Tensor& computed,
+               TransformerEncoderRecord& record);
 
 /// freeze() of a holder, which is empty afterwards.
 template <typename Holder>

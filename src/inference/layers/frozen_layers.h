@@ -34,11 +34,13 @@ class FrozenLayers {
                          const LayerInputs& inputs = {},
                          std::vector<at::Tensor>* outputs = nullptr) const = 0;
 
-  /// The rows to compute: without those of padding, unless tokens see them or all are wanted.
+  /// The rows to compute: those of Packing::of(), or all if tokens see padding, or if distances are
+  /// of tokens among rows that are none.
   Packing packing_of(const AttentionMask& mask, int64_t batch, int64_t length,
-                     bool all_rows = false) const {
-    return sees_padding || all_rows ? Packing::whole(mask, batch, length)
-                                    : Packing::of(mask, batch, length);
+                     const at::Tensor& computed = {}) const {
+    return sees_padding || (counts_tokens && computed.defined())
+               ? Packing::whole(mask, batch, length)
+               : Packing::of(mask, batch, length, computed);
   }
   /// What the packing does not cover of the mask that it was made from.
   ScoreMask mask_of(const Packing& packing, const AttentionMask& mask,

@@ -1,5 +1,6 @@
 #include "inference/rows/packing.h"
 
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -40,18 +41,14 @@ at::Tensor tokens_of(const AttentionMask& mask, int64_t batch, int64_t length) {
 
 }  // namespace
 
-Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
+Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length,
+                    const at::Tensor& computed) {
   const at::Tensor tokens = tokens_of(mask, batch, length);
   const bool has_padding = tokens.defined() && !tokens.all().item<bool>();
-  Packing packing = has_padding ? Packing(tokens) : Packing(batch, length);
-  packing.covers_mask = tokens.defined();
-  return packing;
-}
-
-Packing Packing::whole(const AttentionMask& mask, int64_t batch, int64_t length) {
-  Packing packing(batch, length);
-  const at::Tensor tokens = tokens_of(mask, batch, length);
-  packing.covers_mask = tokens.defined() && tokens.all().item<bool>();
+  const at::Tensor rows = has_padding && computed.defined() ? tokens.logical_or(computed) : tokens;
+  const bool is_packed = has_padding && !rows.all().item<bool>();
+  Packing packing = is_packed ? Packing(rows) : Packing(batch, length);
+  packing.covers_mask = tokens.defined() && rows.equal(tokens);
   if (!tokens.defined() || packing.covers_mask) return packing;
   packing.tokens = tokens.contiguous();
   const bool* const is_token = packing.tokens.const_data_ptr<bool>();
@@ -59,6 +56,10 @@ Packing Packing::whole(const AttentionMask& mask, int64_t batch, int64_t length)
     packing.token_counts.push_back(
         std::count(is_token + b * length, is_token + (b + 1) * length, true));
   return packing;
+}
+
+Packing Packing::whole(const AttentionMask& mask, int64_t batch, int64_t length) {
+  return of(mask, batch, length, at::ones({1, 1}, at::kBool));
 }
 
 std::vector<int64_t> Packing::rows_without(const at::Tensor& kept) const {

@@ -16,9 +16,11 @@ struct Packing {
   /// Keeps the rows (B, L) for which `keep`, bool on the CPU, is true.
   explicit Packing(const at::Tensor& keep);
 
-  /// Drops the rows of the mask's padding_keys().
-  static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
-  /// Keeps all rows, of which is_padding() tells which are no tokens.
+  /// Drops the rows of the mask's padding_keys(), but for those of `computed`, bool (B|1, L|1),
+  /// which are queries and no keys: is_padding() tells which they are.
+  static Packing of(const AttentionMask& mask, int64_t batch, int64_t length,
+                    const at::Tensor& computed = {});
+  /// Keeps all rows in this way.
   static Packing whole(const AttentionMask& mask, int64_t batch, int64_t length);
 
   /// The part of `mask`, the mask that this packing was made from, that the packing does not cover,
@@ -40,7 +42,8 @@ struct Packing {
 
   /// Whether a row is one of padding that is not dropped.
   bool is_padding(int64_t row) const {
-    return tokens.defined() && !tokens.const_data_ptr<bool>()[row];
+    return tokens.defined() &&
+           !tokens.const_data_ptr<bool>()[packed ? positions[static_cast<std::size_t>(row)] : row];
   }
   /// The rows of those (B, L) for which `kept`, bool or integers, is 0; none if it is undefined.
   std::vector<int64_t> rows_without(const at::Tensor& kept) const;

@@ -13,12 +13,16 @@ namespace {
 using encoder::Pooling;
 
 // A mask of another shape would be broadcast, or rejected by the layers with a less specific error.
-void check_mask(const at::Tensor& mask, at::IntArrayRef ids) {
-  TORCH_CHECK_TYPE(at::isIntegralType(mask.scalar_type(), /*includeBool=*/true),
-                   "[Encoder] attention_mask must be bool or an integer type. Got ",
-                   mask.scalar_type());
-  TORCH_CHECK_VALUE(mask.sizes() == ids, "[Encoder] attention_mask must be (B, L) = ", ids,
-                    ". Got ", mask.sizes());
+void check_masks(const EncoderInputs& inputs, at::IntArrayRef ids) {
+  const std::pair<const char*, const at::Tensor&> masks[] = {
+      {"attention_mask", inputs.attention_mask()}, {"computed_mask", inputs.computed_mask()}};
+  for (const auto& [name, mask] : masks) {
+    if (!mask.defined()) continue;
+    TORCH_CHECK_TYPE(at::isIntegralType(mask.scalar_type(), /*includeBool=*/true), "[Encoder] ",
+                     name, " must be bool or an integer type. Got ", mask.scalar_type());
+    TORCH_CHECK_VALUE(mask.sizes() == ids, "[Encoder] ", name, " must be (B, L) = ", ids, ". Got ",
+                      mask.sizes());
+  }
 }
 
 void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
@@ -38,8 +42,7 @@ void check_embeds(const EncoderOptions& options, const at::Tensor& ids,
   TORCH_CHECK_VALUE(!finds_token,
                     "[Encoder] inputs_embeds must be of an encoder whose pooling does not look for "
                     "a token among the ids. Got one that does");
-  if (inputs.attention_mask().defined())
-    check_mask(inputs.attention_mask(), embeds.sizes().slice(0, 2));
+  check_masks(inputs, embeds.sizes().slice(0, 2));
 }
 
 // What an encoder of features takes.
@@ -64,6 +67,7 @@ void check_features(const EncoderOptions& options, const EncoderInputs& inputs) 
 // What an encoder with a decoder lacks.
 void check_decoder_inputs(const EncoderInputs& inputs) {
   const std::pair<const char*, bool> others[] = {
+      {"computed_mask", inputs.computed_mask().defined()},
       {"token_type_ids", inputs.token_type_ids().defined()},
       {"position_ids", inputs.position_ids().defined()},
       {"task_type_ids", inputs.task_type_ids().defined()},
@@ -93,15 +97,12 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
     TORCH_CHECK_VALUE(input.size(1) > 0 || options.pooling() == Pooling::None,
                       "[Encoder] sequences must have a token that can be pooled. Got ",
                       input.sizes());
-    if (inputs.attention_mask().defined()) check_mask(inputs.attention_mask(), input.sizes());
-    return;
+    return check_masks(inputs, input.sizes());
   }
   const std::pair<const char*, const at::Tensor&> of_text[] = {
-      {"attention_mask", inputs.attention_mask()},
-      {"token_type_ids", inputs.token_type_ids()},
-      {"position_ids", inputs.position_ids()},
-      {"task_type_ids", inputs.task_type_ids()},
-      {"bbox", inputs.bbox()}};
+      {"attention_mask", inputs.attention_mask()}, {"computed_mask", inputs.computed_mask()},
+      {"token_type_ids", inputs.token_type_ids()}, {"position_ids", inputs.position_ids()},
+      {"task_type_ids", inputs.task_type_ids()},   {"bbox", inputs.bbox()}};
   for (const auto& [name, tensor] : of_text) {
     TORCH_CHECK_VALUE(!tensor.defined(), "[Encoder] an encoder of images takes no ", name);
   }

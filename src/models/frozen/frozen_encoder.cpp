@@ -4,6 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
 #include <optional>
@@ -186,11 +187,14 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
   const AttentionMask mask =
       encoder_mask(parts.options, inputs, parts.document_bias, out.embeddings.size(1));
   const bool sees_all = layers_see_padding(parts.options);
-  const bool all_rows =
-      !sees_all && inference::pools_masked_row(parts.options, input, inputs.attention_mask());
-  const at::Tensor masked = (sees_all || all_rows) && inputs.attention_mask().defined()
-                                ? inputs.attention_mask().eq(0).unsqueeze(-1)
-                                : at::Tensor();
+  const at::Tensor& tokens = inputs.attention_mask();
+  at::Tensor computed = tokens.defined() ? inputs.computed_mask() : at::Tensor(), masked;
+  const bool all_rows = !sees_all && inference::pools_masked_row(parts.options, input, tokens);
+  if (tokens.defined() && (sees_all || all_rows || computed.defined())) {
+    const at::Tensor wanted = computed.defined() ? tokens.logical_or(computed) : tokens;
+    masked = wanted.eq(0).unsqueeze(-1);
+  }
+  if (all_rows) computed = at::ones({1, 1}, at::kBool);
   TransformerEncoderRecord record;
   record.output_hidden_states = inputs.output_hidden_states();
   if (parts.windows) {
@@ -200,7 +204,7 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
         rotary_position_ids(parts.options, input, inputs), segments_of(parts.options, inputs),
         grid_of(parts.options, input), kept_rows(parts.options, inputs)};
     out.last_hidden_state = inference::run(*inference::FrozenAccess::model(*parts.layers),
-                                           out.embeddings, mask, of_layers, all_rows, record);
+                                           out.embeddings, mask, of_layers, computed, record);
   }
   if (parts.output_projection) {
     out.last_hidden_state = parts.output_projection->rows(out.last_hidden_state.flatten(0, 1))
