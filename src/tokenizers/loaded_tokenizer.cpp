@@ -95,9 +95,14 @@ std::vector<uint32_t> without_prompt(const FolderSettings::SpeechTokens& tokens,
   return {std::find(ids.begin(), ids.end(), tokens.start), ids.end()};
 }
 
-std::unique_ptr<const TextPipeline> pipeline_of(FolderTokenizer& read, bool lowercases_first) {
+std::unique_ptr<const TextPipeline> pipeline_of(FolderTokenizer& read,
+                                                const FolderChanges& changes) {
   if (read.python) {
-    if (lowercases_first) {
+    if (!changes.special_tokens.empty()) {
+      refuse("tokenizer_class", "be one that transformers does not run in Python, to add tokens to",
+             read.settings.tokenizer_class);
+    }
+    if (changes.lowercases_first) {
       refuse("do_lower_case",
              "be false for " + read.settings.tokenizer_class +
                  ", which sentence-transformers does not lowercase",
@@ -105,7 +110,10 @@ std::unique_ptr<const TextPipeline> pipeline_of(FolderTokenizer& read, bool lowe
     }
     return std::make_unique<PythonPipeline>(std::move(*read.python), read.settings);
   }
-  if (lowercases_first) put_lowercase_first(read.definition.normalizer);
+  if (changes.lowercases_first) put_lowercase_first(read.definition.normalizer);
+  for (const std::string& token : changes.special_tokens)
+    read.definition.added_tokens.push_back(
+        {.content = token, .normalized = false, .special = true, .id = std::nullopt});
   read_padding(read.definition.padding);  // each call has its own rules, but these have to be right
   read_truncation(read.definition.truncation);
   return std::make_unique<TokenizerPipeline>(std::move(read.definition),
@@ -119,9 +127,9 @@ LoadedTokenizer::LoadedTokenizer(std::unique_ptr<const TextPipeline> pipeline,
     : settings_(std::move(settings)), pipeline_(std::move(pipeline)) {}
 
 std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::of_files(const FolderFiles& files,
-                                                                 bool lowercases_first) {
+                                                                 const FolderChanges& changes) {
   FolderTokenizer read = read_folder(files);
-  std::unique_ptr<const TextPipeline> pipeline = pipeline_of(read, lowercases_first);
+  std::unique_ptr<const TextPipeline> pipeline = pipeline_of(read, changes);
   std::shared_ptr<LoadedTokenizer> loaded(
       new LoadedTokenizer(std::move(pipeline), std::move(read.settings)));
   if (const auto id = loaded->special_token_id("pad_token")) loaded->padding_ = {*id, 0};
@@ -142,9 +150,9 @@ std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::of_text(std::string_view
 }
 
 std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_folder(const std::string& folder,
-                                                                    bool lowercases_first) {
+                                                                    const FolderChanges& changes) {
   try {
-    return of_files(FolderFiles(folder), lowercases_first);
+    return of_files(FolderFiles(folder), changes);
   } catch (const TokenizerError& error) {
     throw error.in_file(folder).in_function("Tokenizer::from_folder");
   }
@@ -161,8 +169,7 @@ std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_file(const std::str
 std::shared_ptr<const LoadedTokenizer> LoadedTokenizer::from_memory(const FilesInMemory& files) {
   const bool is_file = files.size() == 1;
   try {
-    return is_file ? of_text(files.front().second)
-                   : of_files(FolderFiles(files), /*lowercases_first=*/false);
+    return is_file ? of_text(files.front().second) : of_files(FolderFiles(files), {});
   } catch (const TokenizerError& error) {
     throw error.in_file(is_file ? files.front().first : "the files in memory")
         .in_function("Tokenizer::from_memory");

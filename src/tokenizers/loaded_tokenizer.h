@@ -15,13 +15,18 @@
 
 namespace posenc::text {
 
+/// What sentence-transformers changes of a folder's tokenizer.
+struct FolderChanges {
+  bool lowercases_first = false;                 ///< `do_lower_case`
+  std::vector<std::string> special_tokens = {};  ///< added, without being normalised
+};
+
 /// What a Tokenizer holds: the pipeline, and what the folder or the file says beside it.
 class LoadedTokenizer {
  public:
-  /// That of a folder, as transformers loads it; with `lowercases_first` as sentence-transformers
-  /// does for `do_lower_case`. Throws TokenizerError.
+  /// That of a folder, as transformers loads it, with these changes. Throws TokenizerError.
   static std::shared_ptr<const LoadedTokenizer> from_folder(const std::string& folder,
-                                                            bool lowercases_first);
+                                                            const FolderChanges& changes);
   /// That of a file, as tokenizers loads it: its blocks `padding` and `truncation` count. Throws
   /// TokenizerError.
   static std::shared_ptr<const LoadedTokenizer> from_file(const std::string& path);
@@ -54,7 +59,7 @@ class LoadedTokenizer {
   LoadedTokenizer(std::unique_ptr<const TextPipeline> pipeline, FolderSettings settings);
 
   static std::shared_ptr<const LoadedTokenizer> of_files(const FolderFiles& files,
-                                                         bool lowercases_first);
+                                                         const FolderChanges& changes);
   static std::shared_ptr<const LoadedTokenizer> of_text(std::string_view text);
 
   FolderSettings settings_;

@@ -71,8 +71,9 @@ EncodedRows encode_alone(const text::LoadedTokenizer& tokenizer, std::string_vie
 
 }  // namespace
 
-Tokenizer Tokenizer::from_folder(const std::string& folder, bool lowercases_first) {
-  return Tokenizer(text::LoadedTokenizer::from_folder(folder, lowercases_first));
+Tokenizer Tokenizer::from_folder(const std::string& folder, bool lowercases_first,
+                                 const std::vector<std::string>& special_tokens) {
+  return Tokenizer(text::LoadedTokenizer::from_folder(folder, {lowercases_first, special_tokens}));
 }
 
 Tokenizer Tokenizer::from_file(const std::string& path) {
@@ -171,6 +172,8 @@ int64_t Tokenizer::vocab_size() const {
 }
 
 bool Tokenizer::has_types() const { return loaded_->has_types(); }
+
+bool Tokenizer::pads_left() const { return loaded_->settings().pads_left; }
 
 bool Tokenizer::has_offsets() const { return loaded_->pipeline().has_offsets(); }
 

@@ -84,8 +84,9 @@ class Tokenizer : public tokenizers::Tokenizer {
   /// A tokenizer without tensors, with them.
   explicit Tokenizer(tokenizers::Tokenizer plain) : tokenizers::Tokenizer(std::move(plain)) {}
   /// tokenizers::Tokenizer::from_folder().
-  static Tokenizer from_folder(const std::string& folder, bool lowercases_first = false) {
-    return Tokenizer(tokenizers::Tokenizer::from_folder(folder, lowercases_first));
+  static Tokenizer from_folder(const std::string& folder, bool lowercases_first = false,
+                               const std::vector<std::string>& special_tokens = {}) {
+    return Tokenizer(tokenizers::Tokenizer::from_folder(folder, lowercases_first, special_tokens));
   }
   /// tokenizers::Tokenizer::from_file().
   static Tokenizer from_file(const std::string& path) {

@@ -64,8 +64,11 @@ class Tokenizer {
   /// tokenizer_config.json decides, and tokenizer.json, vocab.txt, vocab.json and merges.txt, or a
   /// SentencePiece model have the vocabulary. With `lowercases_first` text is lowercased before the
   /// tokenizer's own `normalizer`, unless that has a `Lowercase` of its own: `do_lower_case` of
-  /// sentence-transformers.
-  static Tokenizer from_folder(const std::string& folder, bool lowercases_first = false);
+  /// sentence-transformers. `special_tokens` become special tokens that are cut out of a text as it
+  /// is, as transformers' `add_special_tokens` makes them of AddedTokens with `normalized` false: a
+  /// ColBERT's markers, such as `[unused0]`. Not for classes that transformers runs in Python.
+  static Tokenizer from_folder(const std::string& folder, bool lowercases_first = false,
+                               const std::vector<std::string>& special_tokens = {});
   /// The tokenizer that a tokenizer.json describes, as `tokenizers.Tokenizer.from_file(path)` makes
   /// it. Of its blocks `padding` and `truncation` the padding token, the sides and `max_length` are
   /// used where the options ask for padding and truncation; own_options() asks for both.
@@ -119,6 +122,8 @@ class Tokenizer {
   TokenizerOptions own_options() const;
   /// Whether its tokens have offsets: not those of classes that transformers runs in Python.
   bool has_offsets() const;
+  /// Whether padding is on the left where the options name no side.
+  bool pads_left() const;
   /// Whether the model takes token types; a file does not say, and a folder may.
   bool has_types() const;
   /// The folder's `model_max_length`; nothing if it has none.
