@@ -4,6 +4,7 @@
 // TextClassifier, stop strings and streamed text: texts through models.
 
 #include "posenc/text/generation.h"
+#include "posenc/text/multi_vector_encoder.h"
 #include "posenc/text/reranker.h"
 #include "posenc/text/sentence_encoder.h"
 #include "posenc/text/sparse_encoder.h"

@@ -54,16 +54,21 @@ struct EncodeTextOptions {
   bool decode = false;  ///< tokens with their weights are written instead of a file
   std::optional<int64_t> top;
   PrecisionOptions precision = {};
+  bool per_token = false;    ///< whether a dense folder's head for tokens is used
+  double pool_factor = 0.0;  ///< of the vectors of tokens; 0: they are not pooled
   int64_t batch = 32;
   FreezeOptions freezing = {};
   LoadOptions load = {};
 };
 
 /// Writes the vectors of the lines to a file: `embeddings` (N, D), or of a sparse model
-/// `crow_indices`, `col_indices`, `values` and `size`; or prints the tokens of these.
+/// `crow_indices`, `col_indices`, `values` and `size`; or prints the tokens of these; or writes the
+/// vectors of their tokens.
 void encode_text_lines(const EncodeTextOptions& options);
 /// The same for a sparse model.
 void encode_sparse_lines(const EncodeTextOptions& options);
+/// Writes the vectors of the tokens of lines: `embeddings` (T, D) and `lengths` (N).
+void encode_token_lines(const EncodeTextOptions& options);
 
 /// The lines of a file, or of standard input if it is "" or "-".
 std::vector<std::string> texts_in(const std::string& file);

@@ -164,6 +164,14 @@ void add_text_options(CLI::App& sub, EncodeTextOptions& options, CLI::Option* te
   sub.add_option("--top", options.top, "with --decode: print this many tokens")
       ->needs(decode)
       ->check(integer(1, kMostChannels));
+  sub.add_flag("--per-token", options.per_token,
+               "vectors of tokens, by the head colbert_linear.pt of a dense model: bge-m3")
+      ->needs(text);
+  sub.add_option("--pool-factor", options.pool_factor,
+                 "of a model of vectors of tokens: pool those of each document to about one in so "
+                 "many")
+      ->needs(text)
+      ->check(real(1.0));
   sub.add_option("--batch", options.batch, "number of texts that are encoded at a time")
       ->needs(text)
       ->check(integer(1, kMostTextsAtATime));

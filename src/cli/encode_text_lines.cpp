@@ -44,6 +44,8 @@ void write_vectors(const EncodeTextOptions& options, const StateDict& vectors) {
 namespace {
 
 void encode_dense_lines(const EncodeTextOptions& options) {
+  if (options.pool_factor > 0.0)
+    fail("--pool-factor must be for a model of vectors of tokens. Got {}", shown(options.folder));
   LoadReport report;
   const SentenceEncoder model = load_sentence_encoder(options.folder, options.freezing,
                                                       LoadOptions(options.load).report(&report));
@@ -66,12 +68,19 @@ void encode_dense_lines(const EncodeTextOptions& options) {
 }  // namespace
 
 void encode_text_lines(const EncodeTextOptions& options) {
-  if (!options.decode) check_output(options.output, {options.folder, options.file, options.precision.file});
-  if (options.sparse || inspect_sentence_kind(options.folder) == SentenceKind::Sparse)
-    return encode_sparse_lines(options);
-  refuse_if(options.max_active_dims.has_value(), options, "--max-active-dims",
+  if (!options.decode)
+    check_output(options.output, {options.folder, options.file, options.precision.file});
+  const SentenceKind kind = inspect_sentence_kind(options.folder);
+  const bool is_sparse = options.sparse || kind == SentenceKind::Sparse;
+  const bool is_per_token = options.per_token || (!is_sparse && kind == SentenceKind::MultiVector);
+  refuse_if(is_sparse && is_per_token, options, "--per-token", "vectors that are not sparse");
+  refuse_if(!is_sparse && options.max_active_dims.has_value(), options, "--max-active-dims",
             "the vectors of a SparseEncoder");
-  refuse_if(options.decode, options, "--decode", "the vectors of a SparseEncoder");
+  refuse_if(!is_sparse && options.decode, options, "--decode", "the vectors of a SparseEncoder");
+  refuse_if(!is_per_token && options.pool_factor > 0, options, "--pool-factor",
+            "the vectors of a MultiVectorEncoder");
+  if (is_sparse) return encode_sparse_lines(options);
+  if (is_per_token) return encode_token_lines(options);
   encode_dense_lines(options);
 }
 

@@ -40,6 +40,7 @@ void run(const std::string& from, const std::string& to) {
                            marian_ops(),
                            model_ops(),
                            module_ops(),
+                           multivector_ops(),
                            optimizer_ops(),
                            rerank_ops(),
                            rotary_ops(),

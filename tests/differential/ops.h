@@ -37,6 +37,7 @@ Ops lora_ops();
 Ops marian_ops();
 Ops model_ops();
 Ops module_ops();
+Ops multivector_ops();
 Ops optimizer_ops();
 Ops output_ops();
 Ops pair_ops();

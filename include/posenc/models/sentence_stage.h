@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -137,10 +138,36 @@ struct LexicalWeights {
   POSENC_FIELDS(LexicalWeights, in_features, vocab_size, unused_token_ids);
 };
 
+/// Tokens that have no vector in a model of vectors of tokens. Those that are added to a query have
+/// one.
+struct MultiVectorMask {
+  std::vector<std::string> skiplist_words = {};  ///< tokens, of those in the vocabulary
+  /// Which texts leave them out; a text without a task is a document.
+  std::vector<Task> skiplist_tasks = {Task::Document};
+  /// The only ids that have vectors in texts that are no queries; empty: all.
+  std::vector<int64_t> keep_only_token_ids = {};
+  bool skips_first = false;  ///< whether the first token has none either: bge-m3
+
+  POSENC_FIELDS(MultiVectorMask, skiplist_words, skiplist_tasks, keep_only_token_ids, skips_first);
+};
+
+/// Fewer vectors of a text, of sentence-transformers' HierarchicalTokenPooling:
+/// functional::hierarchical_token_pool() has the formula.
+struct TokenPooling {
+  double factor = 1.0;           ///< about how many become one
+  int64_t protected_tokens = 1;  ///< first ones that stay as they are
+  bool normalize = true;         ///< whether each is divided by its length
+  /// Which texts it is for; a text without a task is a document.
+  std::vector<Task> tasks = {Task::Document};
+
+  POSENC_FIELDS(TokenPooling, factor, protected_tokens, normalize, tasks);
+};
+
 /// One stage.
 using Stage =
     std::variant<Pooling, Dense, Normalize, LayerNorm, Dropout, WeightedLayerPooling, WordWeights,
-                 CNN, SpladePooling, SparseAutoEncoder, SparseStaticEmbedding, LexicalWeights>;
+                 CNN, SpladePooling, SparseAutoEncoder, SparseStaticEmbedding, LexicalWeights,
+                 MultiVectorMask, TokenPooling>;
 
 }  // namespace sentence
 

@@ -9,6 +9,7 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/core/fields.h"
 #include "posenc/export.h"
+#include "posenc/models/functional/multi_vectors.h"
 #include "posenc/models/sentence_stage.h"
 
 namespace posenc POSENC_EXPORT {
@@ -73,6 +74,13 @@ class SentenceStagesImpl : public Cloneable<SentenceStagesImpl> {
                         int64_t prompt_length = 0, const torch::Tensor& input_ids = {},
                         const std::vector<torch::Tensor>& hidden_states = {},
                         std::optional<int64_t> max_active_dims = std::nullopt);
+  /// The vectors of the tokens of a batch, where the result is Tokens: those for which `scored`
+  /// (B, L) is nonzero, or attention_mask without a MultiVectorMask. A TokenPooling depends on the
+  /// task.
+  MultiVectors forward_tokens(const torch::Tensor& hidden, const torch::Tensor& attention_mask,
+                              const torch::Tensor& scored, sentence::Task task,
+                              const torch::Tensor& input_ids = {},
+                              const std::vector<torch::Tensor>& hidden_states = {});
   /// Width of the vectors.
   int64_t width() const;
   /// Whether a stage leaves out the tokens of a prompt.

@@ -25,6 +25,7 @@ _posenc() {
     'encode --prompt') return ;;
     'encode --prompt-text') return ;;
     'encode --truncate-dim') return ;;
+    'encode --pool-factor') return ;;
     'encode --batch') return ;;
     'classify --prompt') return ;;
     'classify --prompt-text') return ;;

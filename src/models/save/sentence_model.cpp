@@ -156,6 +156,19 @@ void add_stage_copies(FolderWriter& written, const SavedModel& model, const std:
   });
 }
 
+// The weights of stages that Stanford's ColBERT has beside those of the encoder.
+void add_linear(PretrainedFolder& contents, const SavedModel& model, const SentenceStages& stages) {
+  for (const auto& item : stages->named_children()) {
+    const auto& stage = model.stages.at(std::stoul(item.key()) - 1);
+    if (stage.linear_file.empty()) continue;
+    for (const auto& own : state_dict(*item.value()->named_children()["linear"])) {
+      const std::string name = stage.linear_prefix + own.key();
+      if (contents.tensors.contains(name)) contents.tensors.erase(name);
+      contents.tensors.insert(name, own.value());
+    }
+  }
+}
+
 // All but the encoder. Files that stay where they are, in the source itself, are not copied.
 void add_rest(FolderWriter& written, const SavedModel& model, const SentenceStages& stages,
               bool is_source) {
@@ -166,6 +179,12 @@ void add_rest(FolderWriter& written, const SavedModel& model, const SentenceStag
       return is_copied(file, /*is_of_encoder=*/true) &&
              (model.modules.is_listed || !is_unread(file));
     });
+  }
+  if (stages->options.result() == sentence::Feature::Tokens && !model.modules.is_listed) {
+    const fs::path metadata = source / "artifact.metadata";
+    if (!is_source && io::may_exist(metadata.string()))
+      written.add_copy(metadata.filename().string(), metadata.string());
+    return;
   }
   if (!model.modules.is_listed) return add_default_modules(written, model, stages);
   if (!is_source) {
@@ -195,12 +214,13 @@ void save_model(const Model& first, const SentenceStages& stages, const std::str
                     folder);
   const SavedModel model = source_of(stages, source, kind);
   const std::string& inner = model.modules.stages.front().path;
-  const PretrainedFolder contents =
+  PretrainedFolder contents =
       pretrained_folder_of(first, (fs::path(folder) / inner).string(),
                            SavePretrainedOptions()
                                .rest_of((fs::path(source) / inner).string())
                                .overwrite(options.overwrite())
                                .max_shard_bytes(options.max_shard_bytes()));
+  add_linear(contents, model, stages);
   io::in_context(kSaveModel, folder, [&] {
     FolderWriter written(folder);
     written.add_model(inner, contents);

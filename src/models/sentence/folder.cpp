@@ -11,6 +11,7 @@
 
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
+#include "models/sentence/colbert.h"
 #include "models/lora/adapted_folder.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
@@ -76,6 +77,16 @@ void load_stage(torch::nn::Module& module, const std::string& part,
   const StageKind& kind = kind_of(stage.stage);
   if (kind.load != nullptr)
     return kind.load(settings_of_stage(kStageLoader, stage.folder, kind), module);
+  if (!stage.linear_file.empty()) {
+    auto& linear = *module.named_children()["linear"];
+    const auto load = LoadOptions().cast(true).prefix(stage.linear_prefix);
+    for (const std::string& loaded : load_weights(linear, stage.linear_file, load).loaded)
+      report.loaded.push_back(part + ".linear." + loaded);
+    return check_finite(
+        kStageLoader, linear, stage.linear_file,
+        [&](const std::string& key) { return stage.linear_prefix + key; },
+        [](const std::string&) { return false; });
+  }
   const std::string path = weights_of(stage);
   if (path.ends_with(".json")) return;  // weights by tokens, for which the tokenizer is needed
   auto load = LoadOptions().cast(true).allow_unexpected(options.allow_unexpected());
@@ -127,13 +138,18 @@ SentenceFolder read_sentence_folder(const std::string& folder, std::optional<Sen
                                     const std::string& base) {
   const SentenceModules modules = sentence_modules(kReader, folder, kind);
   SentenceFolder result = {kind.value_or(inspect_sentence_kind(folder)), {}};
-  result.routes = sentence_routes(kReader, modules, result.kind, base);
+  const ColbertSettings colbert = result.kind == SentenceKind::MultiVector
+                                      ? colbert_settings(kReader, modules)
+                                      : ColbertSettings();
+  result.routes = sentence_routes(kReader, modules, result.kind, base, colbert);
   result.has_modules = modules.is_listed;
   const Settings config = modules.is_listed
                               ? model_settings(kReader, folder)
                               : Settings::of_object(kReader, nlohmann::json::object());
   const PromptSettings prompts = prompts_in(config, {{"query", ""}, {"document", ""}});
   result.prompts = prompts.prompts;
+  for (const auto& [name, marker] : colbert.markers)
+    result.prompts[name] = marked(marker, result.prompts[name]);
   result.default_prompt_name = prompts.default_name;
   const auto size_in = [&](const char* name) -> std::optional<int64_t> {
     if (!config.has(name)) return std::nullopt;
@@ -142,6 +158,9 @@ SentenceFolder read_sentence_folder(const std::string& folder, std::optional<Sen
   result.truncate_dim = size_in("truncate_dim");
   result.max_active_dims = size_in("max_active_dims");
   result.similarity_fn_name = config.text_if("similarity_fn_name");
+  const bool compares =
+      result.similarity_fn_name == "maxsim" || result.similarity_fn_name == "meanmaxsim";
+  if (result.kind == SentenceKind::MultiVector && !compares) result.similarity_fn_name.reset();
   return result;
 }
 

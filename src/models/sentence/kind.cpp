@@ -58,6 +58,7 @@ void check_kind(const char* caller, const std::string& folder, SentenceKind own,
       !has_modules(folder) && any_ends_with(architectures_in(caller, folder), "ForMaskedLM");
   const bool has_weights = own == SentenceKind::Dense && io::may_exist(lexical_weights_in(folder));
   if (as == SentenceKind::Sparse && (is_masked || has_weights)) return;
+  if (as == SentenceKind::MultiVector && has_colbert_head(folder)) return;
   const char* const why = as == SentenceKind::Sparse || as == SentenceKind::MultiVector
                               ? ", all of whose layers are in the folder; sentence-transformers "
                                 "draws those that others lack at random"

@@ -93,10 +93,12 @@ std::span<const TransformerTask> tasks_of(const SentenceModules& modules,
 }
 
 void read_transformer(const char* caller, const SentenceModules& modules,
-                      const SentenceModule& module, SentenceKind model, SentenceRoute& route) {
+                      const SentenceModule& module, SentenceKind model,
+                      const ColbertSettings& colbert, SentenceRoute& route) {
   if (!modules.is_listed) check_no_chat_template(caller, route.encoder);
   const TransformerSettings texts = transformer_settings(
-      caller, route.encoder, route.base, tasks_of(modules, module, model), modules.is_listed);
+      caller, route.encoder, route.base, tasks_of(modules, module, model), modules.is_listed, false,
+      colbert.transformer);
   if (texts.task == TransformerTask::FillMask) route.first = FirstStage::MaskedHead;
   route.max_seq_length = texts.max_seq_length;
   route.max_positions = texts.max_positions;
@@ -123,14 +125,17 @@ FirstStage first_stage(const char* caller, const SentenceModules& modules,
 
 SentenceRoute read_route(const char* caller, const SentenceModules& modules,
                          const std::vector<SentenceModule>& own, SentenceKind model,
-                         const std::string& base) {
+                         const std::string& base, const ColbertSettings& colbert) {
   SentenceRoute route;
   route.first = first_stage(caller, modules, own, model);
   route.encoder = stage_folder(modules, own.front());
   const bool is_model = route.first == FirstStage::Encoder;
   route.base = is_model ? config_folder(caller, route.encoder, base) : route.encoder;
-  if (is_model) read_transformer(caller, modules, own.front(), model, route);
-  route.stages = stages_after_first(caller, modules, own, route, model);
+  if (is_model) read_transformer(caller, modules, own.front(), model, colbert, route);
+  if (!colbert.has_all_stages)
+    route.stages = stages_after_first(caller, modules, own, route, model);
+  route.stages.insert(route.stages.end(), colbert.stages.begin(), colbert.stages.end());
+  for (const auto& [prompt, marker] : colbert.markers) route.markers.push_back(marker);
   const bool is_splade = !route.stages.empty() && std::holds_alternative<sentence::SpladePooling>(
                                                       route.stages.front().stage);
   TORCH_CHECK_VALUE(route.first != FirstStage::MaskedHead || is_splade, "[", caller, "] ",
@@ -184,7 +189,8 @@ std::vector<SentenceStageFolder> stages_after_first(const char* caller,
 }
 
 std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceModules& modules,
-                                           SentenceKind kind, const std::string& base) {
+                                           SentenceKind kind, const std::string& base,
+                                           const ColbertSettings& colbert) {
   std::vector<SentenceRoute> routes;
   std::vector<std::vector<SentenceModule>> known;
   const std::string folder = modules.folder.string();
@@ -198,8 +204,8 @@ std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceMod
     if (same == std::ssize(known)) {
       routes.push_back(
           is_lexical ? lexical_route(caller, modules,
-                                     read_route(caller, modules, *own, SentenceKind::Dense, base))
-                     : read_route(caller, modules, *own, kind, base));
+                                     read_route(caller, modules, *own, SentenceKind::Dense, base, {}))
+                     : read_route(caller, modules, *own, kind, base, colbert));
       known.push_back(*own);
     }
     routes[static_cast<std::size_t>(same)].tasks.push_back(task);

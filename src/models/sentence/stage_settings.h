@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/config/settings.h"
+#include "models/sentence/colbert.h"
 #include "models/sentence/modules.h"
 #include "models/sentence/stages/stage_kind.h"
 #include "posenc/models/sentence_folder.h"
@@ -33,7 +34,8 @@ SentenceModules sentence_modules(const char* caller, const std::string& folder,
 /// The routes through the stages of a model that is read as one of that kind. Throws
 /// c10::ValueError for a stage that posenc lacks and for settings, WeightsError for files.
 std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceModules& modules,
-                                           SentenceKind kind, const std::string& base = "");
+                                           SentenceKind kind, const std::string& base,
+                                           const ColbertSettings& colbert);
 
 /// The stages of a model of that kind after the first, `own.front()`, which `route` has already, and
 /// which is itself one if it is given the ids alone. Throws c10::ValueError for one that posenc

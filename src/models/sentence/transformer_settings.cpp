@@ -212,12 +212,15 @@ Settings settings_or_none(const char* caller, const std::string& path) {
 TransformerSettings transformer_settings(const char* caller, const fs::path& folder,
                                          const fs::path& model,
                                          std::span<const TransformerTask> tasks, bool is_listed,
-                                         bool takes_messages) {
+                                         bool takes_messages, const nlohmann::json& defaults) {
   const Positions positions = positions_in(caller, model);
   TransformerSettings result = {tasks.front()};
   result.max_positions = positions.stated;
-  if (!is_listed) return result;
-  const Settings config = settings_of_first(caller, folder);
+  if (!is_listed && defaults.empty()) return result;
+  Settings config = is_listed ? settings_of_first(caller, folder)
+                              : Settings::of_object(caller, nlohmann::json::object());
+  for (const auto& [name, value] : defaults.items())
+    if (!config.mentions(name)) config.set(name, value);
   const TaskRow& task = task_in(config, tasks);
   check_transformer(config, task);
   result.task = task.task;

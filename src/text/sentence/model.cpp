@@ -34,11 +34,29 @@ void check_options(const char* caller, const SentenceFolder& folder, const Freez
                     converts ? "another dtype" : "weights_to_not_convert");
 }
 
+// Markers that are tokens of the vocabulary, but would be cut into others, are added to it as they
+// are.
 Tokenizer tokenizer_of(const char* caller, const SentenceRoute& route, const std::string& base) {
-  if (route.first != FirstStage::StaticEmbedding)
-    return Tokenizer::from_folder(tokenizer_folder(caller, route.encoder, base),
-                                  route.do_lower_case);
-  return Tokenizer::from_file((fs::path(route.encoder) / "tokenizer.json").string());
+  if (route.first == FirstStage::StaticEmbedding)
+    return Tokenizer::from_file((fs::path(route.encoder) / "tokenizer.json").string());
+  const std::string folder = tokenizer_folder(caller, route.encoder, base);
+  Tokenizer tokenizer = Tokenizer::from_folder(folder, route.do_lower_case);
+  std::vector<std::string> added;
+  for (const std::string& marker : route.markers) {
+    const auto begin = marker.find_first_not_of(' '), end = marker.find(' ', begin);
+    if (begin == std::string::npos) continue;
+    for (const std::string& token : {marker, marker.substr(begin, end - begin)}) {
+      if (!tokenizer.token_to_id(token)) continue;
+      const auto own =
+          tokenizer.encode_one(token, std::nullopt, TokenizerOptions().add_special_tokens(false));
+      const bool is_whole =
+          own.size() == 1 && own.front().tokens == std::vector<std::string>{token};
+      if (!is_whole) added.push_back(token);
+      break;
+    }
+  }
+  if (added.empty()) return tokenizer;
+  return Tokenizer::from_folder(folder, route.do_lower_case, added);
 }
 
 FirstModel load_first(const Tokenizer& tokenizer, const SentenceRoute& route,

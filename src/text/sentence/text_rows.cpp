@@ -50,7 +50,7 @@ bool finds_padding(const ClassifierOptions& options) {
 }
 
 ModelBatch part_of(const RowRules& rules, const TokenBatch& batch, std::vector<int64_t> rows,
-                   const int64_t* lengths) {
+                   const int64_t* lengths, const at::Tensor& added) {
   const auto count = static_cast<int64_t>(rows.size());
   int64_t longest = 0, shortest = INT64_MAX;
   for (const int64_t row : rows) {
@@ -78,6 +78,7 @@ ModelBatch part_of(const RowRules& rules, const TokenBatch& batch, std::vector<i
   part.inputs.attention_mask(mask);
   if (rules.takes_types) part.inputs.token_type_ids(own(batch.token_type_ids));
   if (is_padded) part.mask = mask;
+  if (added.defined()) part.added = own(added);
   part.rows = std::move(rows);
   return part;
 }
@@ -151,7 +152,7 @@ void TextRows::tell_cut(const std::vector<int64_t>& indices,
 }
 
 std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& batch,
-                                      int64_t most_rows) {
+                                      int64_t most_rows, const at::Tensor& added) {
   const at::Tensor lengths = batch.attention_mask.sum(1);
   const auto* length = lengths.const_data_ptr<int64_t>();
   std::map<int64_t, std::vector<int64_t>> groups;
@@ -162,7 +163,7 @@ std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& b
   for (const auto& [same, rows] : groups) {
     for (auto begin = rows.begin(); begin != rows.end();) {
       const auto end = begin + std::min(most, rows.end() - begin);
-      batches.push_back(part_of(rules, batch, {begin, end}, length));
+      batches.push_back(part_of(rules, batch, {begin, end}, length, added));
       begin = end;
     }
   }

@@ -74,15 +74,16 @@ class TextRows {
 struct ModelBatch {
   std::vector<int64_t> rows;  ///< their indices
   at::Tensor ids;
-  EncoderInputs inputs;  ///< with the mask, and types if the model is given any
-  at::Tensor mask;       ///< undefined if no row is padded
+  EncoderInputs inputs;   ///< with the mask, and types if the model is given any
+  at::Tensor mask;        ///< undefined if no row is padded
+  at::Tensor added = {};  ///< the rows of what was given as `added`
 };
 
 constexpr int64_t kAllRows = INT64_MAX;
 
-/// All rows of a batch, at most `most_rows` at a time.
+/// All rows of a batch, at most `most_rows` at a time. `added`, which may be undefined, is (B, L).
 std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& batch,
-                                      int64_t most_rows);
+                                      int64_t most_rows, const at::Tensor& added = {});
 
 /// The prompt that is put before texts: of a call's options, of their task, or else a folder's
 /// default.

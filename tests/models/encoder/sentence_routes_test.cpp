@@ -74,7 +74,9 @@ TEST(SentenceKind, DenseReadsTokensInAModelOfVectorsPerToken) {
   const auto hidden = torch::randn({2, 3, 8});
   auto stages = load_sentence_stages(folder.write());
   EXPECT_EQ(stages->width(), 4);
-  EXPECT_TRUE(stages->forward(hidden).allclose(hidden.matmul(weight.t())));
+  const auto vectors = stages->forward_tokens(hidden, {}, {}, sentence::Task::None);
+  EXPECT_TRUE(vectors.embeddings.allclose(hidden.matmul(weight.t()).flatten(0, 1)));
+  EXPECT_TRUE(torch::equal(vectors.lengths, torch::tensor({3, 3})));
 }
 
 // A Router after the pooling, as releases before 5 wrote it.

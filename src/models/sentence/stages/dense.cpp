@@ -80,6 +80,7 @@ const StageKind kDense = {.name = "Dense",
                           .read = read_dense,
                           .follow = follow_dense,
                           .run = run_dense,
-                          .make = make_dense};
+                          .make = make_dense,
+                          .takes_rows = true};
 
 }  // namespace posenc::stages

@@ -31,6 +31,7 @@ const StageKind kNormalize = {.name = "Normalize",
                               .read = read_normalize,
                               .follow = follow_normalize,
                               .run = run_normalize,
-                              .may_lack_settings = true};
+                              .may_lack_settings = true,
+                              .takes_rows = true};
 
 }  // namespace posenc::stages

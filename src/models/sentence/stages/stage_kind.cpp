@@ -33,7 +33,9 @@ const StageKind* const kStageKinds[] = {&stages::kPooling,
                                         &stages::kSpladePooling,
                                         &stages::kSparseAutoEncoder,
                                         &stages::kSparseStaticEmbedding,
-                                        &stages::kLexicalWeights};
+                                        &stages::kLexicalWeights,
+                                        &stages::kMultiVectorMask,
+                                        &stages::kTokenPooling};
 static_assert(std::size(kStageKinds) == std::variant_size_v<sentence::Stage>);
 
 }  // namespace
@@ -64,7 +66,10 @@ StageWidths widths_after(const SentenceStagesOptions& options) {
   std::size_t number = 0;
   for (const sentence::Stage& stage : options.stages()) {
     const StageKind& kind = kind_of(stage);
-    kind.follow(stage, {++number, kind.name}, widths);
+    const StagePlace place = {++number, kind.name};
+    TORCH_CHECK_VALUE(!widths.are_rows || kind.takes_rows, place,
+                      ", must not follow one that leaves tokens out. Got one before it");
+    kind.follow(stage, place, widths);
   }
   widths.check_there(options.result(), {number + 1, "the end"});
   return widths;

@@ -33,6 +33,7 @@ inline std::ostream& operator<<(std::ostream& stream, const StagePlace& place) {
 struct StageWidths {
   int64_t d_model;  ///< of the encoder
   int64_t tokens = 0, sentence = 0;
+  bool are_rows = false;  ///< whether tokens are those that have vectors, and not (B, L)
 
   int64_t& of(sentence::Feature feature) {
     return feature == sentence::Feature::Tokens ? tokens : sentence;
@@ -49,7 +50,9 @@ struct StageInputs {
   at::IntArrayRef sizes;
   int64_t prompt_length;
   const std::vector<at::Tensor>& hidden_states;
-  std::optional<int64_t> max_active_dims;
+  std::optional<int64_t> max_active_dims = {};
+  at::Tensor scored = {};  ///< of the tokens that have vectors
+  sentence::Task task = sentence::Task::None;
 };
 
 /// The features of a batch on their way through the stages.
@@ -57,6 +60,7 @@ struct StageFeatures {
   at::Tensor tokens, sentence;
   at::Tensor mask, ids;    ///< of the tokens
   at::Tensor weights_sum;  ///< of WordWeights, (B)
+  at::Tensor lengths;      ///< (B) of tokens (T, D), once they are not (B, L, D)
 
   at::Tensor& of(sentence::Feature feature) {
     return feature == sentence::Feature::Tokens ? tokens : sentence;
@@ -99,6 +103,7 @@ struct StageKind {
   bool (*acts)(const Settings& encoder) = nullptr;
   const char* file = "config.json";  ///< of its settings
   bool may_lack_settings = false;    ///< git keeps no empty folder
+  bool takes_rows = false;           ///< whether it takes tokens that are not (B, L, D)
 };
 
 /// All kinds, in the order of sentence::Stage, and that of a stage.
@@ -112,7 +117,8 @@ StageWidths widths_after(const SentenceStagesOptions& options);
 namespace stages {
 
 extern const StageKind kPooling, kDense, kNormalize, kLayerNorm, kDropout, kWeightedLayerPooling,
-    kWordWeights, kCNN, kSpladePooling, kSparseAutoEncoder, kSparseStaticEmbedding, kLexicalWeights;
+    kWordWeights, kCNN, kSpladePooling, kSparseAutoEncoder, kSparseStaticEmbedding,
+    kLexicalWeights, kMultiVectorMask, kTokenPooling;
 
 /// Files of a stage's weights, of which the first that is there counts.
 constexpr const char* kStageWeights[] = {"model.safetensors", "pytorch_model.bin"};
