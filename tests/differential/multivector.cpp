@@ -68,8 +68,8 @@ StateDict save_multi_vectors(const Json& options, const StateDict& /*tensors*/) 
   SentenceStages stages = load_sentence_stages(folder);
   {
     const torch::NoGradGuard no_grad;
-    for (const auto& one : encoder->parameters()) one.mul_(1.25);
-    for (const auto& one : stages->parameters()) one.mul_(0.75);
+    for (const auto& one : encoder->parameters()) one.mul_(1.0625);
+    for (const auto& one : stages->parameters()) one.mul_(0.9375);
   }
   save_sentence_model(encoder, stages, out, SaveSentenceModelOptions(folder));
   const Json& call = options.at("calls")[0];

@@ -22,7 +22,7 @@ from tokenizer_folders import WORDS, texts, tokenizer
 
 MODELS, TEXTS, POOLS = 6, 5, 150
 # Encoders with the tokenizer of another, and what they need.
-OTHERS = {"albert": {}, "convbert": {}, "deberta": {}, "deberta-v2": {}, "esm": {"mask_token_id": 4, "token_dropout": False}, "fnet": {},
+OTHERS = {"albert": {}, "convbert": {}, "deberta": {}, "deberta-v2": {}, "esm": {"mask_token_id": 4, "token_dropout": False}, "fnet": {"use_tpu_fourier_optimizations": False},
           "megatron-bert": {}, "mobilebert": {}, "modernbert": {"local_attention": 80}, "squeezebert": {}}  # fmt: skip
 TASKS = [None, "query", "document"]
 
