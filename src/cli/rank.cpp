@@ -15,8 +15,10 @@
 #include "cli/text_lines.h"
 #include "cli/usage.h"
 #include "cli/weights.h"
+#include "posenc/text/multi_vector_encoder.h"
 #include "posenc/text/reranker.h"
 #include "posenc/text/sentence_encoder.h"
+#include "posenc/text/sparse_encoder.h"
 
 namespace posenc::cli {
 namespace {
@@ -85,28 +87,45 @@ Options encode_options(const RankArguments& arguments, CutLines& cut, bool with_
   return options;
 }
 
-Rank rank_by_dense(const RankArguments& arguments, CutLines& cut, const LoadOptions& load) {
-  const SentenceEncoder model = load_sentence_encoder(arguments.folder, arguments.freezing, load);
-  cut.set_most(model.max_seq_length());
-  const auto options = [&](bool with_prompt) {
-    return encode_options<SentenceEncodeOptions>(arguments, cut, with_prompt);
-  };
-  const auto dense = [](const at::Tensor& rows) {
-    return StoredVectors{.kind = StoredVectors::Kind::Dense, .rows = rows};
-  };
+StoredVectors stored(const at::Tensor& vectors) {
+  return {.kind = StoredVectors::Kind::Dense, .rows = vectors};
+}
+StoredVectors stored(SparseVectors vectors) {
+  return {.kind = StoredVectors::Kind::Sparse, .sparse = std::move(vectors)};
+}
+StoredVectors stored(const MultiVectors& vectors) {
+  return {.kind = StoredVectors::Kind::PerTokens,
+          .rows = vectors.embeddings,
+          .lengths = vectors.lengths};
+}
+
+template <typename Options, typename Model>
+Rank rank_by_model_of_vectors(const RankArguments& arguments, CutLines& cut, const Model& model) {
+  cut.set_most(model.max_seq_length(sentence::Task::Document));
   return rank_by_vectors(
       arguments, model.folder().similarity_fn_name,
-      [=, of_query = options(true)](const Texts& texts) {
-        return dense(model.encode_query(texts, of_query));
+      [=, of_query = encode_options<Options>(arguments, cut, true)](const Texts& texts) {
+        return stored(model.encode_query(texts, of_query));
       },
-      [&](const Texts& texts) { return dense(model.encode_document(texts, options(false))); });
+      [&](const Texts& texts) {
+        return stored(model.encode_document(texts, encode_options<Options>(arguments, cut, false)));
+      });
 }
 
 Rank rank_by_model(const RankArguments& arguments, CutLines& cut, const LoadOptions& load) {
-  switch (inspect_sentence_kind(arguments.folder)) {
+  const std::string& folder = arguments.folder;
+  switch (inspect_sentence_kind(folder)) {
     case SentenceKind::CrossEncoder: return rank_by_pairs(arguments, cut, load);
-    default: return rank_by_dense(arguments, cut, load);
+    case SentenceKind::Sparse:
+      return rank_by_model_of_vectors<SparseEncodeOptions>(
+          arguments, cut, load_sparse_encoder(folder, arguments.freezing, load));
+    case SentenceKind::MultiVector:
+      return rank_by_model_of_vectors<MultiVectorEncodeOptions>(
+          arguments, cut, load_multi_vector_encoder(folder, arguments.freezing, load));
+    case SentenceKind::Dense: break;
   }
+  return rank_by_model_of_vectors<SentenceEncodeOptions>(
+      arguments, cut, load_sentence_encoder(folder, arguments.freezing, load));
 }
 
 void print_ranking(int64_t query, const Ranking& ranking) {
@@ -165,6 +184,7 @@ void add_rank(CLI::App& app) {
   add_threads(*sub);
   add_freezing(*sub, arguments->freezing);
   add_allow_unexpected(*sub, arguments->load);
+  add_adapters(*sub, arguments->load);
   sub->footer(
       "Example:\n  posenc rank models/ms-marco-MiniLM-L6-v2 --query 'Where is the cat?' --text "
       "documents.txt --top 3");

@@ -57,6 +57,12 @@ at::Tensor equal_bits(const at::Tensor& a, const at::Tensor& b) {
 
 using OfRows = at::Tensor (*)(const at::Tensor&, const at::Tensor&);
 using OfSparse = at::Tensor (*)(const SparseVectors&, const SparseVectors&);
+using OfTokens = at::Tensor (*)(const MultiVectors&, const MultiVectors&);
+
+at::Tensor maxsim(const MultiVectors& a, const MultiVectors& b) { return functional::maxsim(a, b); }
+at::Tensor mean_maxsim(const MultiVectors& a, const MultiVectors& b) {
+  return functional::maxsim(a, b, functional::MaxSimOptions().mean(true));
+}
 
 // A similarity, by what it is of the kinds that it is for.
 struct Similarity {
@@ -64,6 +70,7 @@ struct Similarity {
   OfRows dense = nullptr;
   OfSparse sparse = nullptr;
   OfRows bits = nullptr;
+  OfTokens tokens = nullptr;
 };
 constexpr Similarity kSimilarities[] = {
     {"cosine", functional::cosine_similarity, functional::cosine_similarity},
@@ -71,6 +78,8 @@ constexpr Similarity kSimilarities[] = {
     {"euclidean", functional::euclidean_similarity, functional::euclidean_similarity},
     {"manhattan", functional::manhattan_similarity, functional::manhattan_similarity},
     {"hamming", nullptr, nullptr, equal_bits},
+    {"maxsim", nullptr, nullptr, nullptr, maxsim},
+    {"meanmaxsim", nullptr, nullptr, nullptr, mean_maxsim},
 };
 
 struct KindRow {
@@ -119,6 +128,8 @@ at::Tensor similarity_scores(const std::string& name, const StoredVectors& a,
     return similarity.bits(a.rows, b.rows);
   if (a.kind == VectorKind::Sparse && similarity.sparse != nullptr)
     return similarity.sparse(a.sparse, b.sparse);
+  if (a.kind == VectorKind::PerTokens && similarity.tokens != nullptr)
+    return similarity.tokens({a.rows, a.lengths}, {b.rows, b.lengths});
   fail("{} is not a similarity of {}", similarity.name, row_of(a.kind).what);
 }
 

@@ -37,7 +37,7 @@ struct MultiVectorParts {
 
 namespace {
 
-constexpr const char* kLoader = "load_multi_vector_encoder";
+constexpr const char* kMultiVectorLoader = "load_multi_vector_encoder";
 
 at::Tensor ids_or_none(const std::vector<int64_t>& ids) {
   return ids.empty() ? at::Tensor() : at::tensor(ids, at::kLong);
@@ -47,7 +47,7 @@ TokenRules rules_of(const SentenceRoute& route, const TaskModel& model, Task tas
   TokenRules rules;
   const Tokenizer& tokenizer = model.first->tokenizer;
   if (task == Task::Query && route.query_expansion)
-    rules.expansion.emplace(kLoader, *route.query_expansion, tokenizer,
+    rules.expansion.emplace(kMultiVectorLoader, *route.query_expansion, tokenizer,
                             model.first->encoder->options());
   for (const SentenceStageFolder& stage : route.stages)
     if (const auto* mask = std::get_if<MultiVectorMask>(&stage.stage)) rules.mask = *mask;
@@ -210,11 +210,11 @@ MultiVectorEncoder load_multi_vector_encoder(const std::string& folder,
                                              const LoadOptions& load) {
   SentenceFolder read = read_sentence_folder(folder, SentenceKind::MultiVector);
   for (const SentenceRoute& route : read.routes) {
-    TORCH_CHECK_VALUE(route.first == sentence::FirstStage::Encoder, "[", text::kLoader, "] ",
+    TORCH_CHECK_VALUE(route.first == sentence::FirstStage::Encoder, "[", text::kMultiVectorLoader, "] ",
                       folder, ": the first stage must be an encoder. Got another");
   }
   auto parts = std::make_shared<text::MultiVectorParts>();
-  parts->model = text::load_sentence_model(text::kLoader, std::move(read), options, load);
+  parts->model = text::load_sentence_model(text::kMultiVectorLoader, std::move(read), options, load);
   const SentenceFolder& own = parts->model->folder;
   for (const SentenceRoute& route : own.routes) {
     for (const SentenceStageFolder& stage : route.stages)  // which is not the encoder's

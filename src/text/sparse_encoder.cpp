@@ -3,7 +3,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/sparse_compressed_tensor.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -223,12 +222,6 @@ SparseTask sparse_task(const TaskModel& model) {
 
 }  // namespace
 }  // namespace text
-
-torch::Tensor SparseVectors::to_torch() const {
-  return at::sparse_compressed_tensor(crow_indices, col_indices, values,
-                                      {crow_indices.size(0) - 1, width},
-                                      values.options().layout(at::kSparseCsr));
-}
 
 SparseVectors SparseEncoder::encode(const std::vector<std::string>& texts,
                                     const SparseEncodeOptions& options) const {

@@ -14,6 +14,7 @@
 
 #include "posenc/export.h"
 #include "posenc/inference/freeze.h"
+#include "posenc/models/functional/sparse_vectors.h"
 #include "posenc/models/sentence_folder.h"
 #include "posenc/tokenizers/tensors.h"
 
@@ -37,17 +38,6 @@ struct SparseEncodeOptions {
   TORCH_ARG(int64_t, batch_size) = 32;
   /// Is called with the index of each text of which the model takes a part only.
   TORCH_ARG(std::function<void(int64_t)>, on_truncated) = {};
-};
-
-/// Sparse vectors of N texts, by rows.
-struct SparseVectors {
-  torch::Tensor crow_indices;  ///< (N + 1), int64: where the entries of each begin
-  torch::Tensor col_indices;   ///< their columns, int64, ascending in a row
-  torch::Tensor values;        ///< float32, none of them 0
-  int64_t width = 0;           ///< V, the number of columns
-
-  /// A CSR tensor (N, V) of the same memory.
-  torch::Tensor to_torch() const;
 };
 
 /// A token and its weight in a vector.

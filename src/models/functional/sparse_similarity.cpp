@@ -22,10 +22,10 @@ at::Tensor SparseVectors::to_torch() const {
 namespace functional {
 namespace {
 
-// Rows that have been checked.
-class Rows {
+// SparseRows that have been checked.
+class SparseRows {
  public:
-  Rows(const char* function, const SparseVectors& x)
+  SparseRows(const char* function, const SparseVectors& x)
       : crow_(indices(function, "crow_indices", x.crow_indices)),
         col_(indices(function, "col_indices", x.col_indices)),
         values_(x.values.contiguous()),
@@ -42,8 +42,8 @@ class Rows {
                       "] crow_indices must go from 0 to the number of values, ", entries());
     for (int64_t row = 0; row < count_; ++row) check_row(function, row, x.width);
   }
-  Rows(const Rows&) = delete;
-  Rows& operator=(const Rows&) = delete;
+  SparseRows(const SparseRows&) = delete;
+  SparseRows& operator=(const SparseRows&) = delete;
 
   int64_t count() const { return count_; }
   int64_t entries() const { return values_.numel(); }
@@ -82,7 +82,7 @@ template <typename Term, typename Alone, typename Finish>
 at::Tensor of_sparse_rows(const char* function, const SparseVectors& of_a,
                           const SparseVectors& of_b, const Term& term, const Alone& alone,
                           const Finish& finish) {
-  const Rows a(function, of_a), b(function, of_b);
+  const SparseRows a(function, of_a), b(function, of_b);
   TORCH_CHECK_VALUE(of_a.width == of_b.width, "[", function, "] both must have one width. Got ",
                     of_a.width, " and ", of_b.width);
   at::Tensor out = at::empty({a.count(), b.count()}, at::kFloat);
@@ -122,7 +122,7 @@ at::Tensor products(const char* function, const SparseVectors& a, const SparseVe
 
 // The length of each row, at least that of cosine_similarity().
 std::vector<double> lengths(const char* function, const SparseVectors& of_rows) {
-  const Rows rows(function, of_rows);
+  const SparseRows rows(function, of_rows);
   std::vector<double> all;
   for (int64_t row = 0; row < rows.count(); ++row) {
     double sum = 0.0;
