@@ -210,11 +210,12 @@ MultiVectorEncoder load_multi_vector_encoder(const std::string& folder,
                                              const LoadOptions& load) {
   SentenceFolder read = read_sentence_folder(folder, SentenceKind::MultiVector);
   for (const SentenceRoute& route : read.routes) {
-    TORCH_CHECK_VALUE(route.first == sentence::FirstStage::Encoder, "[", text::kMultiVectorLoader, "] ",
-                      folder, ": the first stage must be an encoder. Got another");
+    TORCH_CHECK_VALUE(route.first == sentence::FirstStage::Encoder, "[", text::kMultiVectorLoader,
+                      "] ", folder, ": the first stage must be an encoder. Got another");
   }
   auto parts = std::make_shared<text::MultiVectorParts>();
-  parts->model = text::load_sentence_model(text::kMultiVectorLoader, std::move(read), options, load);
+  parts->model =
+      text::load_sentence_model(text::kMultiVectorLoader, std::move(read), options, load);
   const SentenceFolder& own = parts->model->folder;
   for (const SentenceRoute& route : own.routes) {
     for (const SentenceStageFolder& stage : route.stages)  // which is not the encoder's

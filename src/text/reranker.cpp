@@ -148,16 +148,14 @@ std::vector<int64_t> tokens_of_score(const CrossEncoderFolder& folder, const Tok
 void load_stages_of(RerankerParts& parts, const FreezeOptions& options, const LoadOptions& load) {
   const std::string& model = parts.folder.model;
   LoadReport report;
-  parts.stages =
-      load_sentence_stages(
-          {SentenceKind::CrossEncoder,
-           {{{sentence::Task::None},
-             sentence::FirstStage::Encoder,
-             model,
-             parts.folder.base,
-             parts.folder.stages}}},
-          LoadOptions(load).report(&report))
-          .front();
+  parts.stages = load_sentence_stages({SentenceKind::CrossEncoder,
+                                       {{{sentence::Task::None},
+                                         sentence::FirstStage::Encoder,
+                                         model,
+                                         parts.folder.base,
+                                         parts.folder.stages}}},
+                                      LoadOptions(load).report(&report))
+                     .front();
   check_one(parts.stages->width(), model);
   TORCH_CHECK_VALUE(!parts.stages->excludes_prompt(), kLoader, model,
                     ": include_prompt must be true in a model that ranks");
@@ -237,9 +235,10 @@ Reranker load_reranker(const std::string& folder, const FreezeOptions& options,
                     ": must be a CrossEncoder, or a ...ForSequenceClassification or ...ForCausalLM "
                     "alone. Got a model that makes vectors, or one without a head");
   const CrossEncoderFolder read = read_cross_encoder_folder(folder, load.base());
-  text::RerankerParts parts = {.folder = read,
-                               .tokenizer = Tokenizer::from_folder(read.tokenizer, read.do_lower_case),
-                               .call = {.threads = options.threads()}};
+  text::RerankerParts parts = {
+      .folder = read,
+      .tokenizer = Tokenizer::from_folder(read.tokenizer, read.do_lower_case),
+      .call = {.threads = options.threads()}};
   parts.max_length = max_tokens_of_text(read.max_seq_length, parts.tokenizer.model_max_length(),
                                         read.max_positions);
   if (read.chat_template) parts.chat.emplace(*read.chat_template, parts.tokenizer);

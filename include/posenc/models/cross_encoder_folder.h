@@ -31,8 +31,8 @@ struct ChatTemplate {
 /// A folder of a model that scores texts or pairs of them: where its parts are, and how texts are
 /// given to it.
 struct CrossEncoderFolder {
-  std::string model;      ///< folder of the model
-  std::string base = {};  ///< folder of its config.json, another one for that of an adapter
+  std::string model;           ///< folder of the model
+  std::string base = {};       ///< folder of its config.json, another one for that of an adapter
   std::string tokenizer = {};  ///< folder of the tokenizer
   /// Stages after an encoder, the last of which makes the scores; none if the model's head does.
   std::vector<SentenceStageFolder> stages = {};

@@ -164,10 +164,9 @@ struct TokenPooling {
 };
 
 /// One stage.
-using Stage =
-    std::variant<Pooling, Dense, Normalize, LayerNorm, Dropout, WeightedLayerPooling, WordWeights,
-                 CNN, SpladePooling, SparseAutoEncoder, SparseStaticEmbedding, LexicalWeights,
-                 MultiVectorMask, TokenPooling>;
+using Stage = std::variant<Pooling, Dense, Normalize, LayerNorm, Dropout, WeightedLayerPooling,
+                           WordWeights, CNN, SpladePooling, SparseAutoEncoder,
+                           SparseStaticEmbedding, LexicalWeights, MultiVectorMask, TokenPooling>;
 
 }  // namespace sentence
 

@@ -214,12 +214,11 @@ void save_model(const Model& first, const SentenceStages& stages, const std::str
                     folder);
   const SavedModel model = source_of(stages, source, kind);
   const std::string& inner = model.modules.stages.front().path;
-  PretrainedFolder contents =
-      pretrained_folder_of(first, (fs::path(folder) / inner).string(),
-                           SavePretrainedOptions()
-                               .rest_of((fs::path(source) / inner).string())
-                               .overwrite(options.overwrite())
-                               .max_shard_bytes(options.max_shard_bytes()));
+  PretrainedFolder contents = pretrained_folder_of(first, (fs::path(folder) / inner).string(),
+                                                   SavePretrainedOptions()
+                                                       .rest_of((fs::path(source) / inner).string())
+                                                       .overwrite(options.overwrite())
+                                                       .max_shard_bytes(options.max_shard_bytes()));
   add_linear(contents, model, stages);
   io::in_context(kSaveModel, folder, [&] {
     FolderWriter written(folder);

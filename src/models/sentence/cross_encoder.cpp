@@ -63,8 +63,7 @@ void check_last(const SentenceModules& modules) {
 }
 
 // What modules.json lists.
-void read_listed(const std::string& folder, const std::string& base,
-                 CrossEncoderFolder& result) {
+void read_listed(const std::string& folder, const std::string& base, CrossEncoderFolder& result) {
   const SentenceModules modules = checked_modules(kCrossReader, folder);
   const auto& stages = modules.stages;
   TORCH_CHECK_VALUE(stages.front().kind == "Transformer", "[", kCrossReader, "] ",
@@ -111,8 +110,8 @@ CrossEncoderFolder read_cross_encoder_folder(const std::string& folder, const st
     result.is_causal = is_generator(Settings(kCrossReader, path));
   }
   result.tokenizer = tokenizer_folder(kCrossReader, result.model, base);
-  const auto texts = transformer_settings(kCrossReader, result.model, result.base,
-                                          tasks_of(result), is_listed, true);
+  const auto texts = transformer_settings(kCrossReader, result.model, result.base, tasks_of(result),
+                                          is_listed, true);
   if (!is_listed || texts.message_format) {
     result.chat_template =
         chat_template_in(kCrossReader, result.tokenizer, texts.message_format.value_or("auto"));

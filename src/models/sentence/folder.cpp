@@ -11,8 +11,8 @@
 
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
-#include "models/sentence/colbert.h"
 #include "models/lora/adapted_folder.h"
+#include "models/sentence/colbert.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
 #include "models/types/leftovers.h"

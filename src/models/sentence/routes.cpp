@@ -96,9 +96,9 @@ void read_transformer(const char* caller, const SentenceModules& modules,
                       const SentenceModule& module, SentenceKind model,
                       const ColbertSettings& colbert, SentenceRoute& route) {
   if (!modules.is_listed) check_no_chat_template(caller, route.encoder);
-  const TransformerSettings texts = transformer_settings(
-      caller, route.encoder, route.base, tasks_of(modules, module, model), modules.is_listed, false,
-      colbert.transformer);
+  const TransformerSettings texts =
+      transformer_settings(caller, route.encoder, route.base, tasks_of(modules, module, model),
+                           modules.is_listed, false, colbert.transformer);
   if (texts.task == TransformerTask::FillMask) route.first = FirstStage::MaskedHead;
   route.max_seq_length = texts.max_seq_length;
   route.max_positions = texts.max_positions;
@@ -202,10 +202,10 @@ std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceMod
     if (!own) continue;
     const auto same = std::find(known.begin(), known.end(), *own) - known.begin();
     if (same == std::ssize(known)) {
-      routes.push_back(
-          is_lexical ? lexical_route(caller, modules,
-                                     read_route(caller, modules, *own, SentenceKind::Dense, base, {}))
-                     : read_route(caller, modules, *own, kind, base, colbert));
+      routes.push_back(is_lexical ? lexical_route(caller, modules,
+                                                  read_route(caller, modules, *own,
+                                                             SentenceKind::Dense, base, {}))
+                                  : read_route(caller, modules, *own, kind, base, colbert));
       known.push_back(*own);
     }
     routes[static_cast<std::size_t>(same)].tasks.push_back(task);

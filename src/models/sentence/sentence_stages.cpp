@@ -128,15 +128,14 @@ MultiVectors SentenceStagesImpl::forward_tokens(const torch::Tensor& hidden,
                                                 const torch::Tensor& input_ids,
                                                 const std::vector<torch::Tensor>& hidden_states) {
   check_result(options, sentence::Feature::Tokens, "forward");
-  StageFeatures features = run_stages(
-      *this, hidden,
-                 {.mask = attention_mask,
-                  .ids = input_ids,
-                  .sizes = sizes_of(hidden),
-                  .prompt_length = 0,
-                  .hidden_states = hidden_states,
-                  .scored = scored,
-                  .task = task});
+  StageFeatures features = run_stages(*this, hidden,
+                                      {.mask = attention_mask,
+                                       .ids = input_ids,
+                                       .sizes = sizes_of(hidden),
+                                       .prompt_length = 0,
+                                       .hidden_states = hidden_states,
+                                       .scored = scored,
+                                       .task = task});
   if (!features.lengths.defined()) stages::take_rows(features, attention_mask);
   return {features.tokens, features.lengths};
 }

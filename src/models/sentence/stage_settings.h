@@ -37,8 +37,8 @@ std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceMod
                                            SentenceKind kind, const std::string& base,
                                            const ColbertSettings& colbert);
 
-/// The stages of a model of that kind after the first, `own.front()`, which `route` has already, and
-/// which is itself one if it is given the ids alone. Throws c10::ValueError for one that posenc
+/// The stages of a model of that kind after the first, `own.front()`, which `route` has already,
+/// and which is itself one if it is given the ids alone. Throws c10::ValueError for one that posenc
 /// lacks and for settings.
 std::vector<SentenceStageFolder> stages_after_first(const char* caller,
                                                     const SentenceModules& modules,

@@ -34,9 +34,10 @@ struct TransformerSettings {
 };
 
 /// Reads those of the stage in `folder`, from its sentence_bert_config.json if `is_listed`, by a
-/// modules.json, and from the config.json in `model`; `defaults` are those that the file lacks. Its task, the first of `tasks` if there is
-/// none, must be one of those. Throws c10::ValueError for settings that change the model's output
-/// in ways that posenc lacks, among them messages unless `takes_messages`.
+/// modules.json, and from the config.json in `model`; `defaults` are those that the file lacks. Its
+/// task, the first of `tasks` if there is none, must be one of those. Throws c10::ValueError for
+/// settings that change the model's output in ways that posenc lacks, among them messages unless
+/// `takes_messages`.
 TransformerSettings transformer_settings(const char* caller, const std::filesystem::path& folder,
                                          const std::filesystem::path& model,
                                          std::span<const TransformerTask> tasks, bool is_listed,

@@ -117,8 +117,8 @@ StageWidths widths_after(const SentenceStagesOptions& options);
 namespace stages {
 
 extern const StageKind kPooling, kDense, kNormalize, kLayerNorm, kDropout, kWeightedLayerPooling,
-    kWordWeights, kCNN, kSpladePooling, kSparseAutoEncoder, kSparseStaticEmbedding,
-    kLexicalWeights, kMultiVectorMask, kTokenPooling;
+    kWordWeights, kCNN, kSpladePooling, kSparseAutoEncoder, kSparseStaticEmbedding, kLexicalWeights,
+    kMultiVectorMask, kTokenPooling;
 
 /// Files of a stage's weights, of which the first that is there counts.
 constexpr const char* kStageWeights[] = {"model.safetensors", "pytorch_model.bin"};
