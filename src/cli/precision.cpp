@@ -7,16 +7,16 @@
 namespace posenc::cli {
 namespace {
 
-using functional::Precision;
+using functional::EmbeddingPrecision;
 
 struct PrecisionName {
   const char* name;
-  Precision precision;
+  EmbeddingPrecision precision;
 };
-constexpr PrecisionName kPrecisions[] = {{"int8", Precision::Int8},
-                                         {"uint8", Precision::UInt8},
-                                         {"binary", Precision::Binary},
-                                         {"ubinary", Precision::UBinary}};
+constexpr PrecisionName kPrecisions[] = {{"int8", EmbeddingPrecision::Int8},
+                                         {"uint8", EmbeddingPrecision::UInt8},
+                                         {"binary", EmbeddingPrecision::Binary},
+                                         {"ubinary", EmbeddingPrecision::UBinary}};
 
 }  // namespace
 
@@ -42,8 +42,8 @@ std::vector<CLI::Option*> add_precision_options(CLI::App& sub, PrecisionOptions&
 
 void read_ranges(PrecisionOptions& options) {
   if (options.file.empty()) return;
-  const bool has_levels =
-      options.precision == Precision::Int8 || options.precision == Precision::UInt8;
+  const bool has_levels = options.precision == EmbeddingPrecision::Int8 ||
+                          options.precision == EmbeddingPrecision::UInt8;
   if (!has_levels) fail("--ranges is for --precision int8 and uint8; bits have no ranges");
   options.ranges = read_tensors(options.file, {"ranges"})["ranges"];
 }

@@ -13,7 +13,7 @@ namespace posenc::cli {
 
 /// How vectors are written: as they are, or in 8 bits or 1 bit an entry.
 struct PrecisionOptions {
-  std::optional<functional::Precision> precision;
+  std::optional<functional::EmbeddingPrecision> precision;
   std::string file;   ///< with `ranges`; empty: those of the vectors themselves
   at::Tensor ranges;  ///< those of the file
 };

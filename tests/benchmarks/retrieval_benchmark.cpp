@@ -40,7 +40,8 @@ struct Cases {
     const torch::Tensor first = tensors["x"].narrow(0, 0, levels.size(0));
     are_equal =
         at::allclose(model.score(pairs), tensors["scores"], 1e-4, 1e-5) &&
-        at::equal(F::quantize_embeddings(first, F::Precision::Int8, tensors["ranges"]).embeddings,
+        at::equal(F::quantize_embeddings(first, F::EmbeddingPrecision::Int8, tensors["ranges"])
+                      .embeddings,
                   levels) &&
         at::equal(F::pack_bits(first), tensors["bits"]);
   }
@@ -62,7 +63,7 @@ const std::map<std::string, std::function<void(const Cases&)>> kCalls = {
     {"rank", [](const Cases& c) { c.model.rank(c.query, c.documents); }},
     {"levels",
      [](const Cases& c) {
-       F::quantize_embeddings(c.tensors["x"], F::Precision::Int8, c.tensors["ranges"]);
+       F::quantize_embeddings(c.tensors["x"], F::EmbeddingPrecision::Int8, c.tensors["ranges"]);
      }},
     {"bits", [](const Cases& c) { F::pack_bits(c.tensors["x"]); }},
     {"hamming", [](const Cases& c) { F::hamming_distance(c.bits.narrow(0, 0, 1), c.bits); }}};

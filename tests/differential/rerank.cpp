@@ -10,11 +10,12 @@ namespace posenc::differential {
 namespace {
 
 StateDict quantize_embeddings(const Json& options, const StateDict& tensors) {
-  using functional::Precision;
-  const std::map<std::string, Precision> precisions = {{"int8", Precision::Int8},
-                                                       {"uint8", Precision::UInt8},
-                                                       {"binary", Precision::Binary},
-                                                       {"ubinary", Precision::UBinary}};
+  using functional::EmbeddingPrecision;
+  const std::map<std::string, EmbeddingPrecision> precisions = {
+      {"int8", EmbeddingPrecision::Int8},
+      {"uint8", EmbeddingPrecision::UInt8},
+      {"binary", EmbeddingPrecision::Binary},
+      {"ubinary", EmbeddingPrecision::UBinary}};
   const at::Tensor ranges = tensors.contains("ranges") ? tensors["ranges"] : at::Tensor();
   StateDict results;
   results.insert("embeddings", functional::quantize_embeddings(

@@ -12,10 +12,12 @@
 #include "support/seed.h"
 #include "support/threads.h"
 
-namespace posenc::testing {
+namespace posenc::largest_rows_test {
 namespace {
 
 using namespace inference;
+using testing::bit_equal;
+using testing::Threads;
 
 // -inf for a segment without rows.
 torch::Tensor largest_of(const torch::Tensor& products, const std::vector<int64_t>& lengths) {
@@ -67,4 +69,4 @@ TEST(LargestRows, AreOfASumOfProducts) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::largest_rows_test

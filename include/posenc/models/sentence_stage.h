@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: one struct for each stage of sentence-transformers, of which Stage is one
+
 #include <cstdint>
 #include <string>
 #include <variant>

@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze similarity merge rank adapter -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
@@ -21,12 +21,16 @@ _posenc() {
     'rotary --preset') words='llama gpt_neox nanochat olmo esm gpt_oss xcodec2 gemma3 gemma3n gemma4 gemma4_partial hunyuan_v1 molmo2 phimoe mellum modernbert olmo3 laguna mimo_v2_flash wav2vec2_conformer clvp blt cohere privacy_filter helium pe_audio glm ernie4_5 deepseek_v3 mistral_large4 dots3_note qwen2_5_omni_dit deepseek_v2 llama4 deepseek_v4 gptj codegen roformer qwen2_vl qwen3_vl cohere_compass qwen3_5 glm4v glm4v_moe hunyuan_vl ernie4_5_vl neomme qwen2_vl_vision muse_vision step3p7_vision kimi_k25_vision inkling2_vision pixtral gemma4_vision minimax_m3_vision llama4_vision dinov3 sam2_video sam3_vit vjepa2 efficientloftr esmfold2 musicflamingo lightglue stable_audio3 flux wan hunyuan_video lumina2 z_image qwen_image lumina_next cogview4 cosmos ltx ltx2 ltx2_split ltx2_vae mochi hidream_image kandinsky5 kandinsky6 ernie_image allegro minimax_h3_video torchtune meta_llama x_transformers xpos timm_mixed timm_cat timm_rope timm_dinov3 timm_mrope' ;;
     'encode --threads') return ;;
     'encode --int8-block') words='64 128' ;;
+    'encode --scale') return ;;
     'encode --task') words='query document' ;;
     'encode --prompt') return ;;
     'encode --prompt-text') return ;;
     'encode --truncate-dim') return ;;
+    'encode --max-active-dims') return ;;
+    'encode --top') return ;;
     'encode --pool-factor') return ;;
     'encode --batch') return ;;
+    'encode --precision') words='int8 uint8 binary ubinary' ;;
     'classify --prompt') return ;;
     'classify --prompt-text') return ;;
     'classify --top') return ;;
@@ -35,11 +39,13 @@ _posenc() {
     'classify --batch') return ;;
     'classify --threads') return ;;
     'classify --int8-block') words='64 128' ;;
+    'classify --scale') return ;;
     'fill --top') return ;;
     'fill --target') return ;;
     'fill --batch') return ;;
     'fill --threads') return ;;
     'fill --int8-block') words='64 128' ;;
+    'fill --scale') return ;;
     'tokenize --max-length') return ;;
     'generate --set') return ;;
     'generate --threads') return ;;
@@ -58,6 +64,20 @@ _posenc() {
     'translate --int8-block') words='64 128' ;;
     'freeze --threads') return ;;
     'freeze --int8-block') words='64 128' ;;
+    'freeze --scale') return ;;
+    'similarity --similarity') return ;;
+    'similarity --threads') return ;;
+    'merge --scale') return ;;
+    'rank --query') return ;;
+    'rank --top') return ;;
+    'rank --similarity') return ;;
+    'rank --prompt') return ;;
+    'rank --prompt-text') return ;;
+    'rank --batch') return ;;
+    'rank --threads') return ;;
+    'rank --int8-block') words='64 128' ;;
+    'rank --scale') return ;;
+    'adapter --scale') return ;;
   esac
   case ${COMP_WORDS[1]} in
     version) options='-h --help' ;;
@@ -69,17 +89,21 @@ _posenc() {
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
-    encode) options='-h --help --in --text --out --head --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --task --prompt --prompt-text --normalize --truncate-dim --batch' ;;
-    classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected' ;;
-    fill) options='-h --help --text --top --target --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected' ;;
+    encode) options='-h --help --in --text --out --head --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --adapter --scale --base --task --prompt --prompt-text --normalize --truncate-dim --sparse --max-active-dims --decode --top --per-token --pool-factor --batch --precision --ranges' ;;
+    classify) options='-h --help --text --pair --prompt --prompt-text --top --aggregation --stride --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --adapter --scale --base' ;;
+    fill) options='-h --help --text --top --target --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --adapter --scale --base' ;;
     tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;
     detokenize) options='-h --help --keep-special' ;;
     generate) options='-h --help --in --out --set --plain --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --truncate' ;;
-    freeze) options='-h --help --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --without-head --allow-unexpected' ;;
+    freeze) options='-h --help --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --without-head --allow-unexpected --adapter --scale --base' ;;
+    similarity) options='-h --help --similarity --out --threads' ;;
+    merge) options='-h --help --adapter --scale --base' ;;
+    rank) options='-h --help --query --queries --text --top --similarity --prompt --prompt-text --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --adapter --scale --base' ;;
+    adapter) options='-h --help --out --adapter --scale --base' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze'
+    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze similarity merge rank adapter'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))

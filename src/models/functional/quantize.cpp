@@ -81,13 +81,14 @@ at::Tensor checked_ranges(const at::Tensor& ranges, int64_t width) {
 
 }  // namespace
 
-QuantizedEmbeddings quantize_embeddings(const at::Tensor& x, Precision precision,
+QuantizedEmbeddings quantize_embeddings(const at::Tensor& x, EmbeddingPrecision precision,
                                         const at::Tensor& ranges) {
   constexpr const char* kName = "quantize_embeddings";
   const at::Tensor rows = checked(kName, x);
-  const bool is_signed = precision == Precision::Int8 || precision == Precision::Binary;
+  const bool is_signed =
+      precision == EmbeddingPrecision::Int8 || precision == EmbeddingPrecision::Binary;
   const at::ScalarType dtype = is_signed ? at::kChar : at::kByte;
-  if (precision == Precision::Binary || precision == Precision::UBinary) {
+  if (precision == EmbeddingPrecision::Binary || precision == EmbeddingPrecision::UBinary) {
     TORCH_CHECK_VALUE(!ranges.defined(), "[", kName,
                       "] ranges must not be given for bits, which have none");
     return {bits_of(rows, dtype), {}};

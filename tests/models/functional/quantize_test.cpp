@@ -11,7 +11,7 @@ namespace posenc::testing {
 namespace {
 
 namespace F = posenc::functional;
-using F::Precision;
+using F::EmbeddingPrecision;
 
 // quantize_embeddings() of sentence-transformers, operation by operation.
 torch::Tensor levels(const torch::Tensor& x, const torch::Tensor& ranges) {
@@ -35,13 +35,14 @@ TEST(Quantize, LevelsAreThoseOfSentenceTransformers) {
     corpus.select(1, 0).fill_(3.0);  // a step of 1
     const auto ranges = torch::stack({std::get<0>(corpus.min(0)), std::get<0>(corpus.max(0))});
     EXPECT_TRUE(bit_equal(F::embedding_ranges(corpus), ranges));
-    const auto own = F::quantize_embeddings(corpus, Precision::UInt8);
+    const auto own = F::quantize_embeddings(corpus, EmbeddingPrecision::UInt8);
     EXPECT_TRUE(bit_equal(own.ranges, ranges));
     EXPECT_TRUE(bit_equal(own.embeddings, levels(corpus, ranges).to(torch::kByte)));
-    const auto given = F::quantize_embeddings(queries, Precision::Int8, ranges);
+    const auto given = F::quantize_embeddings(queries, EmbeddingPrecision::Int8, ranges);
     EXPECT_TRUE(bit_equal(given.ranges, ranges));
     EXPECT_TRUE(bit_equal(given.embeddings, (levels(queries, ranges) - 128).to(torch::kChar)));
-    const auto one = F::quantize_embeddings(queries.narrow(0, 0, 1), Precision::UInt8, ranges);
+    const auto one =
+        F::quantize_embeddings(queries.narrow(0, 0, 1), EmbeddingPrecision::UInt8, ranges);
     EXPECT_TRUE(
         bit_equal(one.embeddings, levels(queries[0], ranges).to(torch::kByte).unsqueeze(0)));
   }
@@ -53,10 +54,10 @@ TEST(Quantize, BitsBeginWithTheHighestOfAByte) {
     const auto x = torch::randn({7, width}) * (torch::rand({7, width}) < 0.8);  // zeros are not set
     const auto expected = packed(x);
     EXPECT_TRUE(bit_equal(F::pack_bits(x), expected.to(torch::kByte)));
-    const auto unsigned_bits = F::quantize_embeddings(x, Precision::UBinary);
+    const auto unsigned_bits = F::quantize_embeddings(x, EmbeddingPrecision::UBinary);
     EXPECT_TRUE(bit_equal(unsigned_bits.embeddings, expected.to(torch::kByte)));
     EXPECT_FALSE(unsigned_bits.ranges.defined());
-    EXPECT_TRUE(bit_equal(F::quantize_embeddings(x, Precision::Binary).embeddings,
+    EXPECT_TRUE(bit_equal(F::quantize_embeddings(x, EmbeddingPrecision::Binary).embeddings,
                           (expected - 128).to(torch::kChar)));
   }
 }
@@ -68,7 +69,7 @@ TEST(Quantize, TheHammingDistanceCountsBits) {
     const auto expected = ((a > 0).unsqueeze(1) != (b > 0).unsqueeze(0)).sum(-1).to(torch::kInt);
     EXPECT_TRUE(bit_equal(F::hamming_distance(F::pack_bits(a), F::pack_bits(b)), expected));
     const auto signed_bits = [](const torch::Tensor& x) {
-      return F::quantize_embeddings(x, Precision::Binary).embeddings;
+      return F::quantize_embeddings(x, EmbeddingPrecision::Binary).embeddings;
     };
     EXPECT_TRUE(bit_equal(F::hamming_distance(signed_bits(a), signed_bits(b)), expected));
   }
@@ -78,14 +79,14 @@ TEST(Quantize, TakesWhatIsNotContiguousAndHalfTypes) {
   const auto x = torch::randn({6, 40});
   EXPECT_TRUE(bit_equal(F::pack_bits(x.t()), F::pack_bits(x.t().contiguous())));
   const auto half = x.to(torch::kHalf);
-  EXPECT_TRUE(
-      bit_equal(F::quantize_embeddings(half, Precision::Int8).embeddings,
-                F::quantize_embeddings(half.to(torch::kFloat), Precision::Int8).embeddings));
+  EXPECT_TRUE(bit_equal(
+      F::quantize_embeddings(half, EmbeddingPrecision::Int8).embeddings,
+      F::quantize_embeddings(half.to(torch::kFloat), EmbeddingPrecision::Int8).embeddings));
 }
 
 TEST(Quantize, NoVectorsStayNone) {
   const auto none = torch::zeros({0, 12});
-  EXPECT_EQ(F::quantize_embeddings(none, Precision::Int8).embeddings.sizes(),
+  EXPECT_EQ(F::quantize_embeddings(none, EmbeddingPrecision::Int8).embeddings.sizes(),
             (std::vector<int64_t>{0, 12}));
   EXPECT_EQ(F::pack_bits(none).sizes(), (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(F::hamming_distance(F::pack_bits(none), F::pack_bits(torch::ones({3, 12}))).sizes(),
@@ -94,24 +95,25 @@ TEST(Quantize, NoVectorsStayNone) {
 
 TEST(Quantize, Errors) {
   const auto x = torch::randn({2, 3});
-  EXPECT_ERROR(F::quantize_embeddings(x[0], Precision::Int8), c10::ValueError,
+  EXPECT_ERROR(F::quantize_embeddings(x[0], EmbeddingPrecision::Int8), c10::ValueError,
                "[quantize_embeddings] x must be (N, D). Got [3]");
   EXPECT_ERROR(F::pack_bits(x.to(torch::kLong)), c10::TypeError,
                "[pack_bits] x must be floating-point. Got Long");
-  EXPECT_ERROR(F::quantize_embeddings(x.narrow(0, 0, 1), Precision::Int8), c10::ValueError,
+  EXPECT_ERROR(F::quantize_embeddings(x.narrow(0, 0, 1), EmbeddingPrecision::Int8), c10::ValueError,
                "[embedding_ranges] ranges must be those of two vectors or more, such as those of a "
                "corpus. Got 1");
-  EXPECT_ERROR(F::quantize_embeddings(x, Precision::UInt8, torch::ones({2, 4})), c10::ValueError,
-               "[quantize_embeddings] ranges must be (2, D) = (2, 3). Got [2, 4]");
-  EXPECT_ERROR(F::quantize_embeddings(x, Precision::Binary, torch::ones({2, 3})), c10::ValueError,
+  EXPECT_ERROR(F::quantize_embeddings(x, EmbeddingPrecision::UInt8, torch::ones({2, 4})),
+               c10::ValueError, "[quantize_embeddings] ranges must be (2, D) = (2, 3). Got [2, 4]");
+  EXPECT_ERROR(F::quantize_embeddings(x, EmbeddingPrecision::Binary, torch::ones({2, 3})),
+               c10::ValueError,
                "[quantize_embeddings] ranges must not be given for bits, which have none");
   auto strange = x.clone();
   strange[1][2].fill_(std::numeric_limits<float>::quiet_NaN());
   EXPECT_ERROR(F::embedding_ranges(strange), c10::ValueError,
                "[embedding_ranges] embeddings must be finite");
-  EXPECT_ERROR(F::quantize_embeddings(strange, Precision::Int8, torch::ones({2, 3})),
+  EXPECT_ERROR(F::quantize_embeddings(strange, EmbeddingPrecision::Int8, torch::ones({2, 3})),
                c10::ValueError, "[quantize_embeddings] embeddings must be finite");
-  EXPECT_ERROR(F::quantize_embeddings(x, Precision::Int8, strange), c10::ValueError,
+  EXPECT_ERROR(F::quantize_embeddings(x, EmbeddingPrecision::Int8, strange), c10::ValueError,
                "[quantize_embeddings] ranges must be finite");
   const auto bits = F::pack_bits(x);
   EXPECT_ERROR(F::hamming_distance(x, bits), c10::TypeError,

@@ -8,7 +8,7 @@ namespace posenc {
 namespace functional POSENC_EXPORT {
 
 /// How the entries of stored vectors are kept: `precision` of sentence-transformers.
-enum class Precision {
+enum class EmbeddingPrecision {
   Int8,     ///< UInt8's levels - 128
   UInt8,    ///< 256 levels between the least and the largest number of each column
   Binary,   ///< UBinary's bytes - 128, as int8
@@ -32,9 +32,9 @@ struct QuantizedEmbeddings {
 /// ```cpp
 /// torch::Tensor documents = torch::randn({100, 384}), queries = torch::randn({2, 384});
 /// const auto stored = posenc::functional::quantize_embeddings(
-///     documents, posenc::functional::Precision::Int8);
+///     documents, posenc::functional::EmbeddingPrecision::Int8);
 /// const auto asked = posenc::functional::quantize_embeddings(
-///     queries, posenc::functional::Precision::Int8, stored.ranges);
+///     queries, posenc::functional::EmbeddingPrecision::Int8, stored.ranges);
 /// ```
 ///
 /// Errors: c10::TypeError for an x that is not floating-point; c10::ValueError for an x or ranges
@@ -42,7 +42,7 @@ struct QuantizedEmbeddings {
 /// ranges.
 ///
 /// Source: sentence-transformers 6.2, `quantize_embeddings`.
-QuantizedEmbeddings quantize_embeddings(const at::Tensor& x, Precision precision,
+QuantizedEmbeddings quantize_embeddings(const at::Tensor& x, EmbeddingPrecision precision,
                                         const at::Tensor& ranges = {});
 
 /// The least and the largest number of each column of at least two vectors.
