@@ -136,7 +136,7 @@ TEST_F(Rank, RefusesOtherModelsAndOptions) {
   EXPECT_EQ(rank("reranker", {}).status, 2);
 }
 
-class Precision : public InFolder {
+class WrittenPrecision : public InFolder {
  protected:
   Result encode(const std::string& lines, const std::vector<std::string>& options,
                 const std::string& out = "out") const {
@@ -147,7 +147,7 @@ class Precision : public InFolder {
   }
 };
 
-TEST_F(Precision, RangesOfTheCorpusAreThoseOfQueries) {
+TEST_F(WrittenPrecision, RangesOfTheCorpusAreThoseOfQueries) {
   ASSERT_EQ(encode("posenc\nthe library\n", {"--precision", "int8"}, "corpus").status, 0);
   const auto corpus = load_safetensors(file("corpus")).tensors;
   EXPECT_EQ(corpus["embeddings"].scalar_type(), torch::kChar);
@@ -158,7 +158,7 @@ TEST_F(Precision, RangesOfTheCorpusAreThoseOfQueries) {
   EXPECT_TRUE(bit_equal(query["ranges"], corpus["ranges"]));
 }
 
-TEST_F(Precision, RefusesRangesThatDoNotFit) {
+TEST_F(WrittenPrecision, RefusesRangesThatDoNotFit) {
   const auto refuses = [&](const std::vector<std::string>& options, const std::string& why) {
     expect_refused(encode("a\n", options), "encode", why);
     EXPECT_FALSE(std::filesystem::exists(file("out")));

@@ -130,7 +130,8 @@ TEST(Lora, ExpressionsOfPythonAloneAreRefused) {
 }
 
 TEST(Lora, EveryTensorAndTargetIsCounted) {
-  const std::string base = TinyFolder::bert().write();
+  const auto folder = TinyFolder::bert();
+  const std::string base = folder.write();
   const auto refuses = [&](const TinyAdapter& adapter, const char* why) {
     SCOPED_TRACE(why);
     EXPECT_ERROR(load_encoder(base, with(adapter.write())), WeightsError, why);
@@ -175,7 +176,8 @@ TEST(Lora, EveryTensorAndTargetIsCounted) {
 }
 
 TEST(Lora, TargetsThatMatchNothingAreAnError) {
-  const std::string base = TinyFolder::bert().write();
+  const auto folder = TinyFolder::bert();
+  const std::string base = folder.write();
   TinyAdapter none;
   none.config["target_modules"] = {"uery"};  // no ending after a dot
   EXPECT_ERROR(load_encoder(base, with(none.write())), c10::ValueError, "match no layer");
@@ -185,7 +187,8 @@ TEST(Lora, TargetsThatMatchNothingAreAnError) {
 }
 
 TEST(Lora, OfAHeadOnABareEncoderIsLeftOut) {
-  const std::string base = TinyFolder::bert().write();
+  const auto folder = TinyFolder::bert();
+  const std::string base = folder.write();
   TinyAdapter adapter;
   const auto expected = load_encoder(base, with(adapter.write()))->forward(adapted_ids());
   TinyAdapter headed = adapter;
@@ -206,7 +209,8 @@ TEST(Lora, OfAHeadOnABareEncoderIsLeftOut) {
 }
 
 TEST(Lora, FoldersOfAdaptersNameTheirBase) {
-  const std::string base = TinyFolder::bert().write();
+  const auto folder = TinyFolder::bert();
+  const std::string base = folder.write();
   TinyAdapter adapter;
   adapter.config["base_model_name_or_path"] = "nobody/nothing";
   EXPECT_ERROR(load_encoder(adapter.write()), WeightsError, "nobody/nothing");
@@ -220,7 +224,8 @@ TEST(Lora, FoldersOfAdaptersNameTheirBase) {
 }
 
 TEST(Lora, MergesIntoAFolderThatIsNotThere) {
-  const std::string base = TinyFolder::bert().write();
+  const auto folder = TinyFolder::bert();
+  const std::string base = folder.write();
   const TinyAdapter adapter;
   TempDir dir;
   const std::string out = dir / "merged";

@@ -198,9 +198,7 @@ TEST(BadEncoderFolder, WeightsThatAreNotAWholeModel) {
   folder.write();
   write_bytes(folder / "adapter_config.json", "{}");
   EXPECT_ERROR(load_encoder(path), c10::ValueError,
-               path +
-                   ": must hold a whole model: an adapter is to be merged into its model first. "
-                   "Got adapter_config.json");
+               path + "/adapter_config.json: peft_type must be LORA. Got null");
 }
 
 TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {

@@ -262,7 +262,7 @@ TEST(SentenceFolderSettings, AreIgnoredWhereThePackageIgnoresThem) {
   EXPECT_FALSE(read_sentence_folder(bare.write()).route().max_seq_length);
   write_bytes(bare.write() + "/chat_template.jinja", "{{ messages }}");
   EXPECT_ERROR(read_sentence_folder(bare.write()), c10::ValueError,
-               "must not be there without a modules.json");
+               "must not have a chat template without a modules.json");
 }
 
 TEST(NamedPrompt, IsOneOfTheFolders) {

@@ -76,7 +76,7 @@ TEST_F(BadMarianFolder, WeightsThatAreNotAWholeModel) {
   expect_value_error("config.json: quantization_config must be left out");
   copy("shared");
   write_bytes(folder_ / "adapter_config.json", "{}");
-  expect_value_error(path() + ": must hold a whole model");
+  expect_value_error("peft_type must be LORA");
 }
 
 TEST_F(BadMarianFolder, NullWhereItIsNoValue) {

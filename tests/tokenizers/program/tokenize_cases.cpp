@@ -212,7 +212,7 @@ json answer(Loaded& loaded, const json& given) {
     loaded = {};
     const std::string path = given["folder"].get<std::string>();
     json facts = folder_json(read_folder(FolderFiles(path)));
-    loaded.folder = LoadedTokenizer::from_folder(path, /*lowercases_first=*/false);
+    loaded.folder = LoadedTokenizer::from_folder(path, {});
     return facts;
   }
   if (given.contains("pieces")) {
