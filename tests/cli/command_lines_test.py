@@ -30,6 +30,7 @@ OUTPUTS = [
     ["convert", "none", "OUT"], ["encode", "none", "--in", "none", "--out", "OUT"], ["encode", "none", "--text", "none", "--out", "OUT"],
     ["generate", "none", "--in", "none", "--out", "OUT"], ["relative", "--config", "none", "--out", "OUT"],
     ["rotary", "--config", "none", "--in", "none", "--out", "OUT"], ["table", "--cases", "none", "--out", "OUT"],
+    ["similarity", "none", "none", "--similarity", "cosine", "--out", "OUT"],
     ["table", "--preset", "whisper", "--dim", "4", "--positions", "none", "--out", "OUT"],
 ]  # fmt: skip
 

@@ -123,7 +123,7 @@ class Version(unittest.TestCase):
         whole, minor = ".".join(parts), ".".join(parts[:2])
         self.assertEqual(re.findall(r'POSENC_VERSION "(.*)"', (ROOT / "include/posenc/version.h").read_text()), [whole])
         self.assertEqual(json.loads((ROOT / "packaging/vcpkg/posenc/vcpkg.json").read_text())["version"], whole)
-        self.assertEqual(re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1], whole)
+        self.assertEqual(re.search(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1], whole)
         named = {r"find_package\(posenc (\d[\d.]*)": minor, r"libposenc\w*\.so\.(\d+\.\d+)": minor, r"posenc-(\d+\.\d+\.\d+)": whole}
         texts = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", *ROOT.glob("examples/*/CMakeLists.txt"), *ROOT.glob("tests/package/*/CMakeLists.txt")]
         for path in texts:

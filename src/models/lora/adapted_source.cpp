@@ -195,8 +195,10 @@ std::vector<AdaptedSource::Place> AdaptedSource::mapped_places(const std::string
 bool AdaptedSource::is_of_head(const std::string& name) const {
   const std::string own = bare(given_ + name);
   const std::string component = own.substr(0, own.find('.'));
-  const auto next = by_name_.lower_bound(component + ".");
-  const bool is_in_source = next != by_name_.end() && next->first.starts_with(component + ".");
+  bool is_in_source = false;  // and not only in the adapter
+  for (auto next = by_name_.lower_bound(component + ".");
+       next != by_name_.end() && next->first.starts_with(component + "."); ++next)
+    is_in_source = is_in_source || next->second < source_.entries().size();
   return !is_in_source && !has_number(own) &&
          hf::file_names_of(names_.model_type).has_module(component);
 }

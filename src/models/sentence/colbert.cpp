@@ -95,7 +95,8 @@ SentenceStageFolder dense_in(const char* caller, const std::string& folder, cons
                     "weight must be (D', D). Got ", sizes);
   return {sentence::Dense{sizes[1], sizes[0], bias, Activation::Identity, false, Feature::Tokens,
                           Feature::Tokens},
-          folder, file, prefix};
+          folder,
+          /*weights=*/"", file, prefix};
 }
 
 ColbertSettings stanford_settings(const char* caller, const std::string& folder) {
