@@ -373,7 +373,8 @@ def encoder_decoder(draw: Draw, programs: Programs) -> tuple[Case, torch.Tensor,
     base, folder = programs.folder / f"pair-{kind}", programs.folder / "pair-adapter"
     model = seq2seq.model_of(draw, base, kind)
     while has_more_layers(base, model):
-        model = seq2seq.model_of(draw, base, kind)  # posenc merge refuses layers of the file that the model does not have
+        shutil.rmtree(base)  # posenc merge refuses layers of the file that the model does not have
+        model = seq2seq.model_of(draw, base, kind)
     case, _ = seq2seq.case_of(draw, base, kind, model)
     ends = sorted({name.rsplit(".", 1)[-1] for name in linear_names(model) if is_of_layer(name)})
     given = {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": draw.sample(ends, draw.randint(1, min(3, len(ends)))),
