@@ -364,7 +364,8 @@ def switched(draw: Draw, programs: Programs) -> tuple[Case, str]:
 
 
 def has_more_layers(folder: Path, model) -> bool:
-    return any(is_of_layer(name) and name not in model.state_dict() for name in load_file(folder / "model.safetensors"))
+    files = [load_file(path) for path in folder.glob("*.safetensors")] + [torch.load(path, weights_only=True) for path in folder.glob("*.bin")]
+    return any(is_of_layer(name) and name not in model.state_dict() for tensors in files for name in tensors)
 
 
 def encoder_decoder(draw: Draw, programs: Programs) -> tuple[Case, torch.Tensor, str]:
