@@ -89,6 +89,19 @@ def make_model(folder: Path) -> None:
     save_file(model.state_dict(), folder / "model.safetensors")
 
 
+def make_adapter(folder: Path) -> None:
+    """Writes adapters/sentiment, an adapter of PEFT for models/bert-base-uncased."""
+    import torch
+    from safetensors.torch import save_file
+
+    adapter = folder / "adapters" / "sentiment"
+    adapter.mkdir(parents=True)
+    (adapter / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["query"]}')
+    module = "base_model.model.bert.encoder.layer.{}.attention.self.query"
+    save_file({f"{module.format(layer)}.{part}.weight": torch.randn(size) for layer in range(2) for part, size in (("lora_A", (2, 16)), ("lora_B", (16, 2)))},
+              adapter / "adapter_model.safetensors")  # fmt: skip
+
+
 def make_rotary(folder: Path) -> None:
     """Writes config.json, a Llama's, and qk.safetensors with as many heads as tokens: either layout fits."""
     import torch
@@ -113,7 +126,7 @@ def make_sentences(folder: Path) -> None:
 
 
 def make_retrieval(folder: Path, live: Path) -> None:
-    """Writes models/splade, a SparseEncoder, and models/router, of which both routes have one encoder, and queries.txt."""
+    """Writes models/splade, a SparseEncoder, and models/router, of which both routes have one encoder."""
     package = "sentence_transformers"
     splade, router = folder / "models" / "splade", folder / "models" / "router"
     shutil.copytree(live / "encoder" / "masked", splade)
@@ -130,7 +143,6 @@ def make_retrieval(folder: Path, live: Path) -> None:
     routes = {route: ["encoder", "pooling"] for route in ("query", "document")}
     types = {"encoder": f"{package}.models.Transformer", "pooling": f"{package}.models.Pooling"}
     (router / "router_config.json").write_text(json.dumps({"types": types, "structure": routes, "parameters": {}}))
-    (folder / "queries.txt").write_text("what is a heron\n")
 
 
 class Commands(unittest.TestCase):
@@ -180,7 +192,7 @@ class Commands(unittest.TestCase):
             (folder / "opus-mt-en-de").symlink_to(live / "marian" / "shared")
             (folder / "models").mkdir()
             for model, made in {"bert-base-uncased": "masked", "all-MiniLM-L6-v2": "bert", "bert-emotions": "emotions", "bert-entities": "entities",
-                                "bert-large-uncased": "masked", "ms-marco-MiniLM-L6-v2": "reranker"}.items():  # fmt: skip
+                                "bert-large-uncased": "masked", "colbertv2.0": "colbert", "ms-marco-MiniLM-L6-v2": "reranker"}.items():  # fmt: skip
                 (folder / "models" / model).symlink_to(live / "encoder" / made)
             (folder / "settings.json").write_text('{"preset": "mpt", "dtype": "float32", "bias_max": 8, "heads": 12, "keys": 64}')
             (folder / "lines.txt").write_text("A cat sleeps.\nInterest rates rise.\n")
@@ -189,6 +201,7 @@ class Commands(unittest.TestCase):
             shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")
             make_model(folder)
             make_rotary(folder)
+            make_adapter(folder)
             make_sentences(folder)
             make_retrieval(folder, live)
             ran = 0

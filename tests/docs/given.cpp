@@ -124,7 +124,8 @@ class Documented : public ::testing::Test {
     for (const auto& [made, name] :
          {std::pair("emotions", "bert-emotions"), std::pair("entities", "bert-entities"),
           std::pair("answers", "bert-answers"), std::pair("masked", "bert-large-uncased"),
-          std::pair("masked", "splade"), std::pair("reranker", "ms-marco-MiniLM-L6-v2"),
+          std::pair("masked", "splade"), std::pair("colbert", "colbertv2.0"),
+          std::pair("reranker", "ms-marco-MiniLM-L6-v2"),
           std::pair("clip", "clip-vit-base-patch32")}) {
       std::filesystem::create_directory_symlink(std::string(POSENC_LIVE_DIR "/encoder/") + made,
                                                 std::string("models/") + name);

@@ -235,6 +235,15 @@ def write_gradients(name: str, model, out: Path) -> None:
     save({**given, **cotangents, **values}, out / f"{name}.safetensors")
 
 
+def write_colbert(out: Path) -> None:
+    """A folder of Stanford's ColBERT: a BERT under `bert.`, a projection, and no modules.json."""
+    model = drawn(bert())
+    model.config.architectures = ["HF_ColBERT"]
+    model.config.save_pretrained(out)
+    save({**{f"bert.{key}": value for key, value in model.state_dict().items()}, "linear.weight": torch.randn(8, model.config.hidden_size)}, out / "model.safetensors")
+    save_tokenizer(out)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -261,6 +270,7 @@ def main() -> None:
     drawn(reranker()).save_pretrained(out / "reranker")
     for name in ("bert", "emotions", "masked", "entities", "answers", "choices", "reranker"):
         save_tokenizer(out / name)
+    write_colbert(out / "colbert")
     for name, make in trained().items():
         torch.manual_seed(7)
         write_gradients(name, drawn(make()), out / "gradients")
