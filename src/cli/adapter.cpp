@@ -70,7 +70,7 @@ void add_adapter(CLI::App& app) {
 }
 
 const Command kMerge{16, add_merge};
-const Command kAdapter{17, add_adapter};
+const Command kAdapter{18, add_adapter};
 
 }  // namespace
 }  // namespace posenc::cli

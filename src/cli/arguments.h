@@ -2,10 +2,12 @@
 
 #include <CLI/App.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "posenc/inference/freeze_options.h"
@@ -33,6 +35,20 @@ CLI::Validator real(double least);
 
 /// One of a few `words`, which the help shows.
 CLI::Validator choice(const std::vector<std::string>& words);
+
+/// Adds an option that takes one of the names of a table and sets `value` to what is beside it.
+template <typename T, std::size_t N, typename Value>
+CLI::Option* add_choice(CLI::App& app, const char* option,
+                        const std::pair<const char*, T> (&table)[N], Value& value,
+                        const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& row : table) names.emplace_back(row.first);
+  const auto set = [&table, &value](const std::string& given) {
+    for (const auto& [name, own] : table)
+      if (given == name) value = own;
+  };
+  return app.add_option_function<std::string>(option, set, help)->check(choice(names));
+}
 
 /// One of many `words`, which `source` lists; `what` they are: "a preset".
 CLI::Validator listed_choice(const std::string& what, const std::vector<std::string>& words,

@@ -20,30 +20,17 @@ constexpr const char* kModelDir =
 
 using labels::Aggregation;
 
-struct AggregationName {
-  const char* name;
-  Aggregation aggregation;
-};
-constexpr AggregationName kAggregations[] = {{"none", Aggregation::None},
-                                             {"simple", Aggregation::Simple},
-                                             {"first", Aggregation::First},
-                                             {"average", Aggregation::Average},
-                                             {"max", Aggregation::Max}};
+constexpr std::pair<const char*, Aggregation> kAggregations[] = {{"none", Aggregation::None},
+                                                                 {"simple", Aggregation::Simple},
+                                                                 {"first", Aggregation::First},
+                                                                 {"average", Aggregation::Average},
+                                                                 {"max", Aggregation::Max}};
 
 void add_aggregation(CLI::App& sub, Aggregation& aggregation) {
-  std::vector<std::string> names;
-  for (const auto& one : kAggregations) names.emplace_back(one.name);
-  const auto set = [&aggregation](const std::string& name) {
-    for (const auto& one : kAggregations) {
-      if (name == one.name) aggregation = one.aggregation;
-    }
-  };
-  sub.add_option_function<std::string>(
-         "--aggregation", set,
-         "join labels of tokens: neighbours of one label (simple), after each word has the label "
-         "of its first token, of the mean of its tokens, or of the most certain one; without "
-         "tokens labelled O; default: none")
-      ->check(choice(names));
+  add_choice(sub, "--aggregation", kAggregations, aggregation,
+             "join labels of tokens: neighbours of one label (simple), after each word has the "
+             "label of its first token, of the mean of its tokens, or of the most certain one; "
+             "without tokens labelled O; default: none");
 }
 
 void add_batch(CLI::App& sub, int64_t& batch) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/label_lines.h"
 #include "cli/precision.h"
 #include "cli/prompt_options.h"
 #include "posenc/inference/freeze_options.h"
@@ -70,12 +71,20 @@ void encode_sparse_lines(const EncodeTextOptions& options);
 /// Writes the vectors of the tokens of lines: `embeddings` (T, D) and `lengths` (N).
 void encode_token_lines(const EncodeTextOptions& options);
 
-/// The lines of a file, or of standard input if it is "" or "-".
-std::vector<std::string> texts_in(const std::string& file);
 /// Throws CommandError, that an option is for other vectors than those of the folder, if it is
 /// given.
 void refuse_if(bool is_given, const EncodeTextOptions& options, const char* option,
                const char* what);
+/// The options that encode() of each class of models has.
+template <typename Options>
+Options encode_options(const EncodeTextOptions& options, CutLines& cut) {
+  return Options()
+      .task(options.task)
+      .batch_size(options.batch)
+      .prompt_name(options.prompt.name)
+      .prompt(options.prompt.text)
+      .on_truncated(cut.count());
+}
 /// Writes vectors to the output of the command, `embeddings` in the precision of the options.
 void write_vectors(const EncodeTextOptions& options, const StateDict& vectors);
 

@@ -35,14 +35,9 @@ void encode_sparse_lines(const EncodeTextOptions& options) {
   const SparseEncoder model = load_sparse_encoder(options.folder, options.freezing,
                                                   LoadOptions(options.load).report(&report));
   note_unexpected("encode", report);
-  auto requested = SparseEncodeOptions()
-                       .task(options.task)
-                       .batch_size(options.batch)
-                       .max_active_dims(options.max_active_dims)
-                       .prompt_name(options.prompt.name)
-                       .prompt(options.prompt.text);
   CutLines cut("encode", model.max_seq_length(options.task));
-  requested.on_truncated(cut.count());
+  const auto requested =
+      encode_options<SparseEncodeOptions>(options, cut).max_active_dims(options.max_active_dims);
   const std::vector<std::string> texts = texts_in(options.file);
   const SparseVectors vectors = model.encode(texts, requested);
   if (options.decode) return print_tokens(model, vectors, options.top);

@@ -24,12 +24,6 @@ void note_pooling(const std::string& folder) {
 
 }  // namespace
 
-std::vector<std::string> texts_in(const std::string& file) {
-  std::vector<std::string> texts;
-  each_line(file, [&](const LineReader&, const std::string& line) { texts.push_back(line); });
-  return texts;
-}
-
 void refuse_if(bool is_given, const EncodeTextOptions& options, const char* option,
                const char* what) {
   if (is_given) fail("{}: {} is for {}", options.folder, option, what);
@@ -44,22 +38,14 @@ void write_vectors(const EncodeTextOptions& options, const StateDict& vectors) {
 namespace {
 
 void encode_dense_lines(const EncodeTextOptions& options) {
-  if (options.pool_factor > 0.0)
-    fail("--pool-factor must be for a model of vectors of tokens. Got {}", shown(options.folder));
   LoadReport report;
   const SentenceEncoder model = load_sentence_encoder(options.folder, options.freezing,
                                                       LoadOptions(options.load).report(&report));
   note_unexpected("encode", report);
   if (!model.folder().has_modules) note_pooling(options.folder);
-  auto requested = SentenceEncodeOptions()
-                       .task(options.task)
-                       .normalize(options.normalize)
-                       .batch_size(options.batch)
-                       .prompt_name(options.prompt.name)
-                       .prompt(options.prompt.text);
-  if (options.truncate_dim > 0) requested.truncate_dim(options.truncate_dim);
   CutLines cut("encode", model.max_seq_length(options.task));
-  requested.on_truncated(cut.count());
+  auto requested = encode_options<SentenceEncodeOptions>(options, cut).normalize(options.normalize);
+  if (options.truncate_dim > 0) requested.truncate_dim(options.truncate_dim);
   StateDict result;
   result.insert("embeddings", model.encode(texts_in(options.file), requested));
   write_vectors(options, result);

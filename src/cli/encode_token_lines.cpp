@@ -16,16 +16,11 @@ void encode_token_lines(const EncodeTextOptions& options) {
   const MultiVectorEncoder model = load_multi_vector_encoder(
       options.folder, options.freezing, LoadOptions(options.load).report(&report));
   note_unexpected("encode", report);
-  auto requested = MultiVectorEncodeOptions()
-                       .task(options.task)
-                       .normalize(options.normalize)
-                       .batch_size(options.batch)
-                       .prompt_name(options.prompt.name)
-                       .prompt(options.prompt.text);
+  CutLines cut("encode", model.max_seq_length(options.task));
+  auto requested =
+      encode_options<MultiVectorEncodeOptions>(options, cut).normalize(options.normalize);
   if (options.pool_factor > 0.0)
     requested.token_pooling(sentence::TokenPooling{options.pool_factor});
-  CutLines cut("encode", model.max_seq_length(options.task));
-  requested.on_truncated(cut.count());
   MultiVectors vectors = model.encode(texts_in(options.file), requested);
   StateDict result;
   result.insert("embeddings", std::move(vectors.embeddings));

@@ -9,29 +9,19 @@ namespace {
 
 using functional::EmbeddingPrecision;
 
-struct PrecisionName {
-  const char* name;
-  EmbeddingPrecision precision;
-};
-constexpr PrecisionName kPrecisions[] = {{"int8", EmbeddingPrecision::Int8},
-                                         {"uint8", EmbeddingPrecision::UInt8},
-                                         {"binary", EmbeddingPrecision::Binary},
-                                         {"ubinary", EmbeddingPrecision::UBinary}};
+constexpr std::pair<const char*, EmbeddingPrecision> kPrecisions[] = {
+    {"int8", EmbeddingPrecision::Int8},
+    {"uint8", EmbeddingPrecision::UInt8},
+    {"binary", EmbeddingPrecision::Binary},
+    {"ubinary", EmbeddingPrecision::UBinary}};
 
 }  // namespace
 
 std::vector<CLI::Option*> add_precision_options(CLI::App& sub, PrecisionOptions& options) {
-  std::vector<std::string> names;
-  for (const auto& one : kPrecisions) names.emplace_back(one.name);
-  const auto set = [&options](const std::string& name) {
-    for (const auto& one : kPrecisions)
-      if (name == one.name) options.precision = one.precision;
-  };
-  auto* precision = sub.add_option_function<std::string>(
-      "--precision", set,
+  auto* precision = add_choice(
+      sub, "--precision", kPrecisions, options.precision,
       "write 8 bits for each entry, levels between the least and the largest of its column, which "
       "are written as `ranges` (2, D), or 1 bit, whether it is positive; default: float32");
-  precision->check(choice(names));
   auto* ranges =
       sub.add_option("--ranges", options.file,
                      "safetensors with the `ranges` of the levels, such as the corpus as "

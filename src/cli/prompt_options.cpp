@@ -18,15 +18,12 @@ std::vector<CLI::Option*> add_prompt_options(CLI::App& sub, PromptOptions& promp
 }
 
 CLI::Option* add_task(CLI::App& sub, sentence::Task& task) {
-  const auto set = [&task](const std::string& name) {
-    task = name == "query" ? sentence::Task::Query : sentence::Task::Document;
-  };
-  return sub
-      .add_option_function<std::string>(
-          "--task", set,
-          "what the lines are for, which chooses the prompt, unless it is given, the route of a "
-          "model that has several, and the most tokens; default: neither")
-      ->check(choice({"query", "document"}));
+  static constexpr std::pair<const char*, sentence::Task> kTasks[] = {
+      {"query", sentence::Task::Query}, {"document", sentence::Task::Document}};
+  return add_choice(
+      sub, "--task", kTasks, task,
+      "what the lines are for, which chooses the prompt, unless it is given, the route of a model "
+      "that has several, and the most tokens; default: neither");
 }
 
 }  // namespace posenc::cli

@@ -38,12 +38,6 @@ using Ranking = std::vector<RankedDocument>;
 /// The rankings of some queries.
 using Rank = std::function<std::vector<Ranking>(const Texts& queries)>;
 
-Texts lines_of(const std::string& file) {
-  Texts lines;
-  each_line(file, [&](const LineReader&, const std::string& line) { lines.push_back(line); });
-  return lines;
-}
-
 Rank rank_by_pairs(const RankArguments& arguments, CutLines& cut, const LoadOptions& load) {
   if (!arguments.similarity.empty())
     fail("{} scores pairs of texts; --similarity is for models that make vectors",
@@ -56,7 +50,7 @@ Rank rank_by_pairs(const RankArguments& arguments, CutLines& cut, const LoadOpti
                            .prompt(arguments.prompt.text)
                            .batch_size(arguments.batch)
                            .on_truncated(cut.count());
-  return [model, options, documents = lines_of(arguments.file)](const Texts& queries) {
+  return [model, options, documents = texts_in(arguments.file)](const Texts& queries) {
     std::vector<Ranking> all;
     for (const std::string& query : queries) all.push_back(model.rank(query, documents, options));
     return all;
@@ -71,7 +65,7 @@ Rank rank_by_vectors(const RankArguments& arguments, std::optional<std::string> 
       arguments.similarity.empty() ? of_folder.value_or("") : arguments.similarity;
   check_similarity(name);
   return [=, top = arguments.top,
-          documents = of_documents(lines_of(arguments.file))](const Texts& queries) {
+          documents = of_documents(texts_in(arguments.file))](const Texts& queries) {
     const at::Tensor scores = similarity_scores(name, of_queries(queries), documents);
     std::vector<Ranking> all;
     for (const at::Tensor& own : scores.unbind(0)) all.push_back(ranked_documents(own, top));
@@ -197,7 +191,7 @@ void add_rank(CLI::App& app) {
   });
 }
 
-const Command kRank{16, add_rank};
+const Command kRank{17, add_rank};
 
 }  // namespace
 }  // namespace posenc::cli

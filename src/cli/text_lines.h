@@ -46,6 +46,9 @@ void each_line(const std::string& file, Work&& work) {
   }
 }
 
+/// The lines of a file, or of standard input if it is "" or "-".
+std::vector<std::string> texts_in(const std::string& file);
+
 /// Calls `work` with up to `most` lines at a time, of which `read(reader, line)` makes a Text each;
 /// with those that there are before the next has to be waited for. Errors of the library get the
 /// line's number in front, after the lines before it.

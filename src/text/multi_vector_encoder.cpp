@@ -94,8 +94,7 @@ class TokenEncoding {
       const inference::BesideModel beside(batch.input_ids.numel());
       batch = rules_.expansion->apply(batch, added);
     }
-    for (ModelBatch& part : model_batches(model_.rules, batch, INT64_MAX, added))
-      add(part, indices);
+    for (ModelBatch& part : model_batches(model_.rules, batch, kAllRows, added)) add(part, indices);
   }
 
   // All vectors, in the order of the texts.
@@ -168,15 +167,12 @@ MultiVectors MultiVectorEncoder::encode(const std::vector<std::string>& texts,
                                         const MultiVectorEncodeOptions& options) const {
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const inference::FrozenCall call(held->model->call);
-  TORCH_CHECK_VALUE(options.batch_size() > 0,
-                    "[MultiVectorEncoder] batch_size must be positive. Got ", options.batch_size());
+  text::check_positive("MultiVectorEncoder", "batch_size", options.batch_size());
   text::check_pooling(options);
   const std::string prompt = text::prompt_of("MultiVectorEncoder", options, held->model->folder);
   text::TokenEncoding encoding(*held, options, texts.size());
-  text::each_batch(texts, options.batch_size(), [&](const auto& indices, auto& batch) {
-    for (std::string& text : batch) text.insert(0, prompt);
-    encoding.add(batch, indices);
-  });
+  text::each_batch(texts, options.batch_size(), prompt,
+                   [&](const auto& indices, const auto& batch) { encoding.add(batch, indices); });
   return encoding.result();
 }
 

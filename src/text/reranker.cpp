@@ -84,12 +84,10 @@ void restore_tail(const RerankerParts& parts, const TextRows& rows, const std::s
   }
 }
 
-TextRows rows_of(const RerankerParts& parts, std::vector<TextPair>& pairs,
+// The rows of pairs, which have the prompt unless a chat template puts it elsewhere.
+TextRows rows_of(const RerankerParts& parts, const std::vector<TextPair>& pairs,
                  const std::string& prompt) {
-  if (!parts.chat) {
-    for (TextPair& pair : pairs) pair.first.insert(0, prompt);
-    return {parts.tokenizer, pairs, parts.rules.options};
-  }
+  if (!parts.chat) return {parts.tokenizer, pairs, parts.rules.options};
   std::vector<std::string> texts;
   for (const TextPair& pair : pairs)
     texts.push_back(parts.chat->render(prompt, pair.first, pair.second));
@@ -100,11 +98,11 @@ TextRows rows_of(const RerankerParts& parts, std::vector<TextPair>& pairs,
 
 at::Tensor scores_of(const RerankerParts& parts, const std::vector<TextPair>& pairs,
                      const RankOptions& options) {
-  TORCH_CHECK_VALUE(options.batch_size() > 0, kReranker, "batch_size must be positive. Got ",
-                    options.batch_size());
+  check_positive("Reranker", "batch_size", options.batch_size());
   const std::string prompt = prompt_of("Reranker", options, parts.folder);
   at::Tensor result = at::empty({static_cast<int64_t>(pairs.size())}, at::kFloat);
-  each_batch(pairs, options.batch_size(), [&](const auto& indices, std::vector<TextPair>& some) {
+  const std::string in_front = parts.chat ? "" : prompt;
+  each_batch(pairs, options.batch_size(), in_front, [&](const auto& indices, const auto& some) {
     const TextRows rows = rows_of(parts, some, prompt);
     check_pairs(rows, indices);
     for (const ModelBatch& batch : model_batches(parts.rules, rows.batch(), options.batch_size())) {

@@ -17,8 +17,6 @@ namespace text {
 
 namespace {
 
-constexpr const char* kEncode = "[SentenceEncoder] ";
-
 at::Tensor encode_texts(const TaskModel& model, const std::vector<std::string>& texts,
                         const std::vector<int64_t>& order, int64_t prompt,
                         const std::function<void(int64_t)>& on_truncated) {
@@ -34,8 +32,7 @@ at::Tensor encode_all(const TaskModel& model, const std::vector<std::string>& te
     return encode_texts(model, texts, {0}, excluded, options.on_truncated());
   at::Tensor result =
       at::empty({static_cast<int64_t>(texts.size()), model.stages->width()}, at::kFloat);
-  each_batch(texts, options.batch_size(), [&](const auto& indices, auto& batch) {
-    for (std::string& text : batch) text.insert(0, prompt);
+  each_batch(texts, options.batch_size(), prompt, [&](const auto& indices, const auto& batch) {
     const at::Tensor own = encode_texts(model, batch, indices, excluded, options.on_truncated());
     const inference::BesideModel copying(own.numel());
     result.index_copy_(0, at::tensor(indices, at::kLong), own);
@@ -50,11 +47,9 @@ torch::Tensor SentenceEncoder::encode(const std::vector<std::string>& texts,
                                       const SentenceEncodeOptions& options) const {
   const auto held = model_;  // keeps it alive: another may be assigned to the handle meanwhile
   const inference::FrozenCall call(held->call);
-  TORCH_CHECK_VALUE(options.batch_size() > 0, text::kEncode, "batch_size must be positive. Got ",
-                    options.batch_size());
+  text::check_positive("SentenceEncoder", "batch_size", options.batch_size());
   const auto kept = options.truncate_dim() ? options.truncate_dim() : held->folder.truncate_dim;
-  TORCH_CHECK_VALUE(!kept || *kept > 0, text::kEncode, "truncate_dim must be positive. Got ",
-                    *kept);
+  if (kept) text::check_positive("SentenceEncoder", "truncate_dim", *kept);
   const std::string prompt = text::prompt_of("SentenceEncoder", options, held->folder);
   at::Tensor vectors = text::encode_all(held->of(options.task()), texts, prompt, options);
   const inference::BesideModel finishing(vectors.numel());
@@ -77,8 +72,9 @@ torch::Tensor SentenceEncoder::forward(const torch::Tensor& ids, const EncoderIn
   const auto held = model_;
   const inference::FrozenCall call(held->call);
   const text::TaskModel& model = held->of(task);
-  TORCH_CHECK_VALUE(model.first->encoder, text::kEncode,
-                    "forward() must be called for a model with an encoder. Got a static embedding");
+  TORCH_CHECK_VALUE(model.first->encoder,
+                    "[SentenceEncoder] forward() must be called for a model with an encoder. Got a "
+                    "static embedding");
   return text::vectors_of_ids(model, ids, inputs, inputs.attention_mask(), prompt_length, {});
 }
 

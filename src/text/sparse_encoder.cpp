@@ -228,21 +228,20 @@ SparseVectors SparseEncoder::encode(const std::vector<std::string>& texts,
   const auto held = model_;  // keeps it alive: another may be assigned to the handle meanwhile
   const text::SentenceModel& all = *held->model;
   const inference::FrozenCall call(all.call);
-  TORCH_CHECK_VALUE(options.batch_size() > 0, text::kSparse, "batch_size must be positive. Got ",
-                    options.batch_size());
+  text::check_positive("SparseEncoder", "batch_size", options.batch_size());
   SparseEncodeOptions own = options;
   if (!own.max_active_dims()) own.max_active_dims(all.folder.max_active_dims);
-  TORCH_CHECK_VALUE(own.max_active_dims().value_or(1) > 0, text::kSparse,
-                    "max_active_dims must be positive. Got ", own.max_active_dims().value_or(1));
+  if (own.max_active_dims())
+    text::check_positive("SparseEncoder", "max_active_dims", *own.max_active_dims());
   const text::TaskModel& model = all.of(options.task());
   const text::SparseTask& task = held->tasks.at(options.task());
   const std::string prompt = text::prompt_of("SparseEncoder", options, all.folder);
   const int64_t excluded = text::prompt_length(model, prompt);
   std::vector<text::SparseRow> rows(texts.size());
-  text::each_batch(texts, options.batch_size(), [&](const auto& indices, auto& batch) {
-    for (std::string& one : batch) one.insert(0, prompt);
-    text::add_batch(model, task, batch, indices, excluded, own, rows);
-  });
+  text::each_batch(texts, options.batch_size(), prompt,
+                   [&](const auto& indices, const auto& batch) {
+                     text::add_batch(model, task, batch, indices, excluded, own, rows);
+                   });
   if (const auto most = own.max_active_dims() ? own.max_active_dims() : task.k)
     for (text::SparseRow& row : rows) text::keep_largest(row, *most);
   return text::together(rows, all.width());
@@ -262,7 +261,7 @@ std::vector<std::vector<TokenWeight>> SparseEncoder::decode(const SparseVectors&
                                                             std::optional<int64_t> top_k) const {
   TORCH_CHECK_VALUE(vectors.width == width(), text::kSparse, "vectors must have the width ",
                     width(), ". Got ", vectors.width);
-  TORCH_CHECK_VALUE(!top_k || *top_k > 0, text::kSparse, "top_k must be positive. Got ", *top_k);
+  if (top_k) text::check_positive("SparseEncoder", "top_k", *top_k);
   const Tokenizer& words = model_->model->tasks.begin()->second.first->tokenizer;
   const auto* const begins = vectors.crow_indices.const_data_ptr<int64_t>();
   const auto* const columns = vectors.col_indices.const_data_ptr<int64_t>();

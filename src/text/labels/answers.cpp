@@ -160,10 +160,10 @@ TokenizerOptions window_options(const TextClassifierParts& parts, const AnswerOp
 void check_options(const TextClassifierParts& parts, const std::string& question,
                    const std::string& context, const AnswerOptions& options) {
   check_kind(parts, head::Kind::Question, "answer()");
-  check_positive_option("top_k", options.top_k());
-  check_positive_option("max_answer_len", options.max_answer_len());
-  check_positive_option("max_seq_len", options.max_seq_len());
-  check_positive_option("batch_size", options.batch_size());
+  check_positive("TextClassifier", "top_k", options.top_k());
+  check_positive("TextClassifier", "max_answer_len", options.max_answer_len());
+  check_positive("TextClassifier", "max_seq_len", options.max_seq_len());
+  check_positive("TextClassifier", "batch_size", options.batch_size());
   TORCH_CHECK_VALUE(!question.empty(), kClassifier, "the question must not be empty");
   TORCH_CHECK_VALUE(!context.empty(), kClassifier, "the context must not be empty");
   TORCH_CHECK_VALUE(parts.tokenizer.has_offsets(), kClassifier,

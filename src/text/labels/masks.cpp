@@ -108,11 +108,11 @@ std::vector<std::vector<std::vector<MaskedToken>>> fill(const TextClassifierPart
                                                         const std::vector<std::string>& texts,
                                                         const FillMaskOptions& options) {
   check_kind(parts, head::Kind::Masked, "fill()");
-  check_positive_option("batch_size", options.batch_size());
-  check_positive_option("top_k", options.top_k());
+  check_positive("TextClassifier", "batch_size", options.batch_size());
+  check_positive("TextClassifier", "top_k", options.top_k());
   const Filler filler(parts, options);
   std::vector<std::vector<std::vector<MaskedToken>>> all(texts.size());
-  each_batch(texts, options.batch_size(), [&](const auto& indices, const auto& batch) {
+  each_batch(texts, options.batch_size(), "", [&](const auto& indices, const auto& batch) {
     const TextRows rows(parts.tokenizer, batch, parts.rules.options);
     std::vector<MaskedText> masked;
     for (std::size_t i = 0; i < rows.size(); ++i)

@@ -24,8 +24,6 @@ constexpr const char* kClassifier = "[TextClassifier] ";
 
 /// Throws c10::ValueError unless the head is of that kind, which `function` is for.
 void check_kind(const TextClassifierParts& parts, head::Kind kind, const char* function);
-/// Throws c10::ValueError unless `value`, an option, is positive.
-void check_positive_option(const char* name, int64_t value);
 
 /// TextClassifier's functions of the same names.
 std::vector<std::vector<TokenLabel>> label_tokens(const TextClassifierParts& parts,

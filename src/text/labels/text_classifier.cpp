@@ -17,10 +17,6 @@
 namespace posenc {
 namespace text {
 
-void check_positive_option(const char* name, int64_t value) {
-  TORCH_CHECK_VALUE(value > 0, kClassifier, name, " must be positive. Got ", value);
-}
-
 namespace {
 
 using head::Kind;
@@ -46,9 +42,6 @@ void check_kind(const TextClassifierParts& parts, Kind kind, const char* functio
 }
 
 namespace {
-
-void put_first(const std::string& prompt, std::string& text) { text.insert(0, prompt); }
-void put_first(const std::string& prompt, TextPair& pair) { pair.first.insert(0, prompt); }
 
 at::Tensor scores_of_logits(const TextClassifierParts& parts, const at::Tensor& logits,
                             labels::Function function) {
@@ -90,12 +83,11 @@ template <typename Text>
 at::Tensor scores_of(const TextClassifierParts& parts, const std::vector<Text>& texts,
                      const TextClassifyOptions& options, const char* function) {
   check_kind(parts, Kind::Sequence, function);
-  check_positive_option("batch_size", options.batch_size());
+  check_positive("TextClassifier", "batch_size", options.batch_size());
   const std::string prompt = prompt_of("TextClassifier", options, parts.folder);
   at::Tensor result = at::empty(
       {static_cast<int64_t>(texts.size()), parts.model.options().head().outputs()}, at::kFloat);
-  each_batch(texts, options.batch_size(), [&](const auto& indices, std::vector<Text>& batch) {
-    for (Text& text : batch) put_first(prompt, text);
+  each_batch(texts, options.batch_size(), prompt, [&](const auto& indices, const auto& batch) {
     const TextRows rows(parts.tokenizer, batch, parts.rules.options);
     check_tokens(rows, indices);
     const at::Tensor logits = logits_of(parts, rows, options.batch_size());
@@ -129,7 +121,7 @@ std::vector<std::vector<LabelScore>> best_labels(const TextClassifierParts& part
 }
 
 void check_top(const TextClassifyOptions& options) {
-  if (options.top_k()) check_positive_option("top_k", *options.top_k());
+  if (options.top_k()) check_positive("TextClassifier", "top_k", *options.top_k());
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ class TextLabels {
 
 void check_options(const TextClassifierParts& parts, const TokenLabelOptions& options) {
   check_kind(parts, head::Kind::Token, "label_tokens()");
-  check_positive_option("batch_size", options.batch_size());
+  check_positive("TextClassifier", "batch_size", options.batch_size());
   const bool has_offsets = parts.tokenizer.has_offsets();
   const bool joins_words =
       options.aggregation() != Aggregation::None && options.aggregation() != Aggregation::Simple;
@@ -220,7 +220,7 @@ std::vector<std::vector<TokenLabel>> label_tokens(const TextClassifierParts& par
   if (options.stride()) requested.stride(*options.stride()).overflow(true);
   const Requested with_offsets = {.offsets = parts.tokenizer.has_offsets()};
   std::vector<std::vector<TokenLabel>> all(texts.size());
-  each_batch(texts, options.batch_size(), [&](const auto& indices, const auto& batch) {
+  each_batch(texts, options.batch_size(), "", [&](const auto& indices, const auto& batch) {
     const TextRows rows(parts.tokenizer, batch, requested, with_offsets);
     std::vector<at::Tensor> probabilities(rows.size());
     for (const ModelBatch& own : model_batches(parts.rules, rows.batch(), options.batch_size())) {

@@ -170,6 +170,10 @@ std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& b
   return batches;
 }
 
+void check_positive(const char* caller, const char* option, int64_t value) {
+  TORCH_CHECK_VALUE(value > 0, "[", caller, "] ", option, " must be positive. Got ", value);
+}
+
 std::vector<std::vector<int64_t>> batches_by_size(const std::vector<std::size_t>& sizes,
                                                   int64_t batch_size) {
   std::vector<int64_t> order(sizes.size());

@@ -109,16 +109,29 @@ std::vector<std::vector<int64_t>> batches_by_size(const std::vector<std::size_t>
 inline std::size_t size_of(const std::string& text) { return text.size(); }
 inline std::size_t size_of(const TextPair& pair) { return pair.first.size() + pair.second.size(); }
 
-/// Calls `work(indices, batch)` for batches of texts, or pairs, of about one length.
+/// Throws c10::ValueError unless `value`, an option of the class `caller`, is positive.
+void check_positive(const char* caller, const char* option, int64_t value);
+
+inline std::string with_prompt(const std::string& prompt, const std::string& text) {
+  return prompt + text;
+}
+inline TextPair with_prompt(const std::string& prompt, const TextPair& pair) {
+  return {prompt + pair.first, pair.second};
+}
+
+/// Calls `work(indices, batch)` for batches of texts, or pairs, of about one length, with the
+/// prompt in front of each.
 template <typename Text, typename Work>
-void each_batch(const std::vector<Text>& texts, int64_t batch_size, Work&& work) {
+void each_batch(const std::vector<Text>& texts, int64_t batch_size, const std::string& prompt,
+                Work&& work) {
   std::vector<std::size_t> sizes;
   sizes.reserve(texts.size());
   for (const Text& text : texts) sizes.push_back(size_of(text));
   for (const std::vector<int64_t>& indices : batches_by_size(sizes, batch_size)) {
     std::vector<Text> batch;
     batch.reserve(indices.size());
-    for (const int64_t i : indices) batch.push_back(texts[static_cast<std::size_t>(i)]);
+    for (const int64_t i : indices)
+      batch.push_back(with_prompt(prompt, texts[static_cast<std::size_t>(i)]));
     work(indices, batch);
   }
 }
