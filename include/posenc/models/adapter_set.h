@@ -70,8 +70,8 @@ class LoraTraining {
  public:
   /// All tensors that are trained: A and B of each target, magnitudes, modules_to_save and biases.
   std::vector<torch::Tensor> parameters() const;
-  /// The same with the names that PEFT has for them, without `base_model.model.`. Rows of a tensor
-  /// that posenc has as one with others, such as a query's bias, are not apart.
+  /// The same with the names that PEFT has for them, without `base_model.model` in front. Rows of a
+  /// tensor that posenc has as one with others, such as a query's bias, are not apart.
   StateDict named_parameters() const;
   /// What has been trained.
   LoraAdapter adapter() const;

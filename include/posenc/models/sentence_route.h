@@ -40,9 +40,9 @@ struct SentenceStageFolder {
   /// Its file of weights, if it is not model.safetensors or pytorch_model.bin in the folder: of a
   /// SparseStaticEmbedding one of weights by tokens, and BGE-M3's sparse_linear.pt.
   std::string weights = {};
-  /// Where the `linear.` of a Dense is if it has no file of its own: in this file, with this
-  /// prefix.
-  std::string linear_file = {}, linear_prefix = {};
+  /// The file in which the module `linear` of a Dense is, if it has none of its own.
+  std::string linear_file = {};
+  std::string linear_prefix = {};  ///< of its names in that file
 };
 
 /// The stages through which texts of some tasks go: a Router has several, and a model without one a
@@ -62,8 +62,9 @@ struct SentenceRoute {
   /// Most tokens where max_seq_length is not set, besides the tokenizer's `model_max_length`: those
   /// that the encoder has positions for.
   std::optional<int64_t> max_positions = {};
-  /// Most tokens of a query and of a document in place of both, even where they are more.
-  std::optional<int64_t> query_length = {}, document_length = {};
+  /// Most tokens of a query in place of both, even where they are more.
+  std::optional<int64_t> query_length = {};
+  std::optional<int64_t> document_length = {};                   ///< the same of a document
   std::optional<sentence::QueryExpansion> query_expansion = {};  ///< of a MultiVector model
   /// Beginnings of a MultiVector model's prompts that are single tokens, or whose first word is, if
   /// the vocabulary has them.
