@@ -45,11 +45,12 @@ def public_words():
 
 
 def without_arguments(name):
-    """`posenc::functional::embed` of `posenc::functional::embed(at::Tensor const&)[abi:cxx11]`."""
-    name = OF_A_CLASS.sub("", name)
+    """`posenc::functional::embed` of `posenc::functional::embed(at::Tensor const&)[abi:cxx11]`, and
+    `std::less::operator` of `std::less<int>::operator()(int, int) const::table`."""
+    name = OF_A_CLASS.sub("", name).replace("operator()", "operator")
     depth, kept = 0, ""
     for letter in name:
-        if letter == "(" and depth == 0 and not kept.endswith("operator"):
+        if letter == "(" and depth == 0:
             break
         depth += (letter in "<(") - (letter in ">)")
         if depth == 0 and letter not in ">)":

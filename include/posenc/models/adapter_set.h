@@ -10,12 +10,12 @@
 #include "posenc/models/lora.h"
 #include "posenc/models/seq2seq.h"
 
-namespace posenc POSENC_EXPORT {
-
-namespace lora {
-struct AdapterSetState;
+namespace posenc::lora {
+struct AdapterSetState;  // private
 struct LoraTrainingState;
-}  // namespace lora
+}  // namespace posenc::lora
+
+namespace posenc POSENC_EXPORT {
 
 /// Adapters of one loaded model, of which some are merged into its weights at a time: another task
 /// costs one pass over the weights that it changes, and forward() nothing.
