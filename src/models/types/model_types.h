@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/types/decoder_structures.h"
 #include "models/types/embeddings_structures.h"
 #include "models/types/encoder_structures.h"
 #include "models/types/heads_structures.h"
@@ -44,6 +45,7 @@ struct ModelType {
   RotaryStructure rope = {};                    ///< what is unusual in how that is configured
   const EncoderStructure* layers = nullptr;     ///< of an encoder that posenc can run
   const HeadStructures* heads = nullptr;        ///< of models with it and a head
+  const DecoderStructure* decoder = nullptr;    ///< of a decoder-only language model with it
   const Seq2SeqStructure* seq2seq = nullptr;    ///< of an encoder-decoder that posenc can run
   /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are
   /// read too.

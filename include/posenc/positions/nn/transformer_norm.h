@@ -10,13 +10,14 @@ namespace posenc POSENC_EXPORT {
 
 /// The kind of a TransformerNorm.
 enum class NormKind {
-  Layer,       ///< LayerNorm
-  RMS,         ///< RMSNorm: Llama, Qwen
-  RMSPlusOne,  ///< RMSNormOptions::gemma(), which multiplies by 1 + weight
-  Affine,      ///< x * weight + bias, which normalises nothing: MobileBERT's NoNorm
+  Layer,         ///< LayerNorm
+  RMS,           ///< RMSNorm: Llama, Qwen
+  RMSPlusOne,    ///< RMSNormOptions::gemma(), which multiplies by 1 + weight
+  LayerPlusOne,  ///< LayerNorm, which multiplies by 1 + weight: Nemotron
+  Affine,        ///< x * weight + bias, which normalises nothing: MobileBERT's NoNorm
 };
 
-/// Returns `layer`, `rms`, `rms_plus_one` or `affine`.
+/// Returns `layer`, `rms`, `rms_plus_one`, `layer_plus_one` or `affine`.
 const char* to_string(NormKind kind);
 
 /// Options of TransformerNorm.
@@ -32,8 +33,10 @@ struct TransformerNormOptions {
   TORCH_ARG(double, eps) = 1e-5;
   /// Whether a bias is added; an RMS norm has none.
   TORCH_ARG(bool, bias) = true;
+  /// Whether there is a weight, and a bias: torch.nn.LayerNorm's elementwise_affine.
+  TORCH_ARG(bool, elementwise_affine) = true;
 
-  POSENC_FIELDS(TransformerNormOptions, d_model_, kind_, eps_, bias_);
+  POSENC_FIELDS(TransformerNormOptions, d_model_, kind_, eps_, bias_, elementwise_affine_);
 };
 
 /// A norm of a Transformer layer, whose kind is an option: LayerNorm, RMSNorm or neither.

@@ -23,6 +23,15 @@ namespace posenc POSENC_EXPORT {
 
 struct MultiheadAttentionAccess;
 
+/// The factor of a query at a position: 1 + beta log(1 + floor(position / length)), after it is
+/// rotated: Ministral 3.
+struct QueryGrowth {
+  double beta = 0.0;   ///< how fast it grows
+  int64_t length = 1;  ///< the positions of factor 1; at least 1
+
+  POSENC_FIELDS(QueryGrowth, beta, length);
+};
+
 /// Options of MultiheadAttention.
 struct MultiheadAttentionOptions {
   /// The default options for width `embed_dim` and `num_heads` heads.
@@ -44,6 +53,19 @@ struct MultiheadAttentionOptions {
   /// Whether these norms are of all heads of queries as one, and of all of keys, without bias:
   /// ESMC.
   TORCH_ARG(bool, qk_norm_whole) = false;
+  /// Whether these norms have a bias, with NormKind::Layer: Phi.
+  TORCH_ARG(bool, qk_norm_bias) = false;
+  /// Whether each head has its own weight in these norms, (num_heads, Dh): Cohere, StableLM.
+  TORCH_ARG(bool, qk_norm_per_head) = false;
+  /// Whether these norms are of queries and keys that have been rotated: Hunyuan.
+  TORCH_ARG(bool, qk_norm_after_rotary) = false;
+  /// Limits queries, keys and values to -qkv_clip .. qkv_clip where they leave the projection:
+  /// OLMo, MPT.
+  TORCH_ARG(std::optional<double>, qkv_clip) = std::nullopt;
+  /// Scores become softcap * tanh(scores / softcap), before masks and biases: Gemma 2.
+  TORCH_ARG(std::optional<double>, softcap) = std::nullopt;
+  /// Multiplies queries by a factor that grows with their position: Ministral 3.
+  TORCH_ARG(std::optional<QueryGrowth>, query_growth) = std::nullopt;
   /// Normalises each head of values by an RMS norm without a weight: EmbeddingGemma 2.
   TORCH_ARG(bool, value_norm) = false;
   /// Added to the mean square, or the variance, in these norms.
@@ -80,8 +102,10 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(bool, python_dropout_order) = false;
 
   POSENC_FIELDS(MultiheadAttentionOptions, embed_dim_, num_heads_, num_kv_heads_, head_dim_,
-                qk_norm_, qk_norm_whole_, value_norm_, qk_norm_eps_, scale_, rotary_, relative_,
-                bias_, query_bias_, key_bias_, value_bias_, out_bias_, kdim_, vdim_, batch_first_);
+                qk_norm_, qk_norm_whole_, qk_norm_bias_, qk_norm_per_head_, qk_norm_after_rotary_,
+                qkv_clip_, softcap_, query_growth_, value_norm_, qk_norm_eps_, scale_, rotary_,
+                relative_, bias_, query_bias_, key_bias_, value_bias_, out_bias_, kdim_, vdim_,
+                batch_first_);
   POSENC_TRAINING_FIELDS(dropout_, python_dropout_order_);
 };
 

@@ -24,6 +24,7 @@ enum class Activation {
   Mish,          ///< x * tanh(softplus(x))
   QuickGELU,     ///< x * sigmoid(1.702 x)
   ReLU,          ///< max(x, 0)
+  ReLUSquared,   ///< max(x, 0)^2: Nemotron
   ReLU6,         ///< min(max(x, 0), 6)
   SELU,          ///< torch.nn.SELU
   SiLU,          ///< x * sigmoid(x)

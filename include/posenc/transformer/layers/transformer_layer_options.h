@@ -38,6 +38,14 @@ enum class FeedForward {
   Gated,  ///< linear2(activation(a) * g), where linear1(x) is a followed by g: SwiGLU, GeGLU
 };
 
+/// Whether the feed-forward network reads the input of the layer, beside the attention, and not
+/// what the attention has added to it: x + attention(norm1(x)) + network(norm(x)).
+enum class Parallel {
+  None,        ///< it reads x + attention(norm1(x)), by norm2
+  SharedNorm,  ///< norm is norm1, and there is no norm2: GPT-J, Phi, Cohere
+  TwoNorms,    ///< norm is norm2: GPT-NeoX
+};
+
 /// The probabilities of the dropouts of a layer, each in [0, 1); they apply in training only.
 struct LayerDropouts {
   double attention = 0.0;         ///< of zeroing an attention weight
@@ -91,6 +99,14 @@ struct TransformerLayerOptions {
   /// Whether the attention has a norm before it; ModernBERT's first layer has none. false needs
   /// norm_first. Encoders only.
   TORCH_ARG(bool, first_norm) = true;
+  /// The same for the feed-forward network: with post_norms and without either norm of an input,
+  /// OLMo 2. Encoders only.
+  TORCH_ARG(bool, second_norm) = true;
+  /// Whether a block's normalised input, and not x, is what its output is added to: BLOOM's
+  /// apply_residual_connection_post_layernorm. Needs norm_first. Encoders only.
+  TORCH_ARG(bool, residual_of_norm) = false;
+  /// Whether both blocks read x. Needs norm_first. Encoders only.
+  TORCH_ARG(Parallel, parallel) = Parallel::None;
   /// Normalises the output of each block as well, before it is added to x: Gemma. Needs norm_first.
   /// Encoders only.
   TORCH_ARG(bool, post_norms) = false;
@@ -98,6 +114,8 @@ struct TransformerLayerOptions {
   TORCH_ARG(NormKind, norm_kind) = NormKind::Layer;
   /// Added to the variance, or the mean square, in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
+  /// Whether the norms have a weight, and a bias; false: OLMo.
+  TORCH_ARG(bool, norm_affine) = true;
   /// Whether linear layers and norms have a bias; the four options below set it for some of them.
   TORCH_ARG(bool, bias) = true;
   /// Whether the projections of queries, keys and values have a bias; `bias` unless set.
@@ -156,6 +174,24 @@ struct TransformerLayerOptions {
   /// Whether qk_norm normalises all heads of queries as one, and all of keys, by norms without
   /// bias, which may then be of NormKind::Layer: ESMC.
   TORCH_ARG(bool, qk_norm_whole) = false;
+  /// The kind of these norms, norm_kind unless set; those of NormKind::Layer have a bias only with
+  /// qk_norm_bias. Encoders only.
+  TORCH_ARG(std::optional<NormKind>, qk_norm_kind) = std::nullopt;
+  /// Whether the norms of qk_norm have a bias, with NormKind::Layer: Phi.
+  TORCH_ARG(bool, qk_norm_bias) = false;
+  /// Whether each head has its own weight in the norms of qk_norm, (heads, head_dim): Cohere,
+  /// StableLM.
+  TORCH_ARG(bool, qk_norm_per_head) = false;
+  /// Whether qk_norm normalises queries and keys after they are rotated: Hunyuan.
+  TORCH_ARG(bool, qk_norm_after_rotary) = false;
+  /// Queries, keys and values are limited to -qkv_clip .. qkv_clip where they leave the projection:
+  /// OLMo, MPT. Encoders only.
+  TORCH_ARG(std::optional<double>, qkv_clip) = std::nullopt;
+  /// Scores become softcap * tanh(scores / softcap), before masks and biases: Gemma 2. Encoders
+  /// only.
+  TORCH_ARG(std::optional<double>, attention_softcap) = std::nullopt;
+  /// Multiplies queries by a factor that grows with their position. Encoders only.
+  TORCH_ARG(std::optional<QueryGrowth>, query_growth) = std::nullopt;
   /// Normalises each head of values by an RMS norm without a weight, of the norms' epsilon:
   /// EmbeddingGemma 2. Encoders only.
   TORCH_ARG(bool, value_norm) = false;
@@ -168,11 +204,13 @@ struct TransformerLayerOptions {
 
   POSENC_FIELDS(TransformerLayerOptions, d_model_, num_heads_, d_ff_, mixing_, conv_kernel_size_,
                 bottleneck_, disentangled_, conformer_, transformer_xl_, feed_forward_, activation_,
-                norm_first_, first_norm_, post_norms_, norm_kind_, layer_norm_eps_, bias_,
-                qkv_bias_, query_bias_, key_bias_, value_bias_, out_bias_, linear1_bias_,
-                linear2_bias_, norm_bias_, batch_first_, residual_scale_, adapter_,
-                per_layer_input_, output_factor_, num_kv_heads_, head_dim_, relative_, grid_bias_,
-                rotary_, qk_norm_, qk_norm_whole_, value_norm_, attention_scale_, window_);
+                norm_first_, first_norm_, second_norm_, residual_of_norm_, parallel_, post_norms_,
+                norm_kind_, layer_norm_eps_, norm_affine_, bias_, qkv_bias_, query_bias_, key_bias_,
+                value_bias_, out_bias_, linear1_bias_, linear2_bias_, norm_bias_, batch_first_,
+                residual_scale_, adapter_, per_layer_input_, output_factor_, num_kv_heads_,
+                head_dim_, relative_, grid_bias_, rotary_, qk_norm_, qk_norm_whole_, qk_norm_kind_,
+                qk_norm_bias_, qk_norm_per_head_, qk_norm_after_rotary_, qkv_clip_,
+                attention_softcap_, query_growth_, value_norm_, attention_scale_, window_);
   POSENC_TRAINING_FIELDS(dropout_, dropouts_, layer_scale_, python_dropout_order_);
 };
 

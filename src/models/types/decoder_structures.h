@@ -1,0 +1,24 @@
+#pragma once
+
+namespace posenc {
+
+class Settings;
+
+/// A `...ForCausalLM` of transformers, whose layers are those of the encoder of the same model
+/// type: its output layer, by its name in a file, which has no prefix.
+struct DecoderStructure {
+  const char* head = "lm_head";
+  const char* other_head = "";       ///< a further name: GPT-NeoX's `embed_out`
+  bool has_bias = false;             ///< of the output layer
+  const char* scale_setting = "";    ///< the setting that multiplies the logits: Cohere
+  const char* divisor_setting = "";  ///< the setting that divides them: Granite
+  /// The setting of the logits' softcap; null or absent: none.
+  const char* softcap_setting = "";
+  /// Refuses settings of a model that is another one than the file's class computes; may be null.
+  void (*check)(const Settings& config) = nullptr;
+};
+
+/// The output layer of most of them.
+inline constexpr DecoderStructure kPlainDecoder = {};
+
+}  // namespace posenc
