@@ -7,6 +7,7 @@
 #include "posenc/transformer/attention/disentangled_options.h"
 #include "posenc/transformer/attention/key_value_cache.h"
 #include "posenc/transformer/attention/multihead_attention.h"
+#include "posenc/transformer/attention/query_growth.h"
 #include "posenc/transformer/attention/transformer_xl_attention.h"
 #include "posenc/transformer/attention/transformer_xl_options.h"
 #include "posenc/transformer/attention/window_attention.h"

@@ -115,6 +115,7 @@ enum class NormKind {
   Layer,       // (x - mean) / sqrt(variance + eps) * weight + bias
   RMS,         // x / sqrt(mean of squares + eps) * weight
   RMSPlusOne,  // x / sqrt(mean of squares + eps) * (1 + weight)
+  LayerPlusOne,  // (x - mean) / sqrt(variance + eps) * (1 + weight) + bias
   Affine,      // x * weight + bias
 };
 
@@ -185,7 +186,7 @@ struct ActivationKernel {
   void (*gate)(float* x, const float* y, int64_t n);  // x = activation(x) * y
 };
 struct ActivationKernels {
-  ActivationKernel relu, gelu, silu, gelu_tanh, quick_gelu;
+  ActivationKernel relu, gelu, silu, gelu_tanh, quick_gelu, relu_squared;
 };
 struct MaxSimKernels {
   void (*pack)(const float* query, int64_t rows, int64_t width, float* packed);  // maxsim_floats()

@@ -146,6 +146,41 @@ inline std::vector<FreezableModel> freezable_stacks() {
               2)
               .norm(true)
               .final_norm_bias(false)),
+      of_stack("GPT-NeoX", TransformerEncoderOptions(LayerOptions(layer).norm_first(true).parallel(
+                                                         Parallel::TwoNorms),
+                                                     2)
+                               .norm(true)),
+      of_stack("Cohere", TransformerEncoderOptions(LayerOptions(layer)
+                                                       .norm_first(true)
+                                                       .qk_norm(true)
+                                                       .qk_norm_per_head(true)
+                                                       .rotary(rotary("cohere", 4))
+                                                       .parallel(Parallel::SharedNorm),
+                                                   2)),
+      of_stack("Phi", TransformerEncoderOptions(LayerOptions(layer)
+                                                    .norm_first(true)
+                                                    .qk_norm(true)
+                                                    .qk_norm_bias(true)
+                                                    .parallel(Parallel::SharedNorm),
+                                                2)),
+      of_stack("BLOOM", TransformerEncoderOptions(
+                            LayerOptions(layer).norm_first(true).residual_of_norm(true), 2)
+                            .norm(true)),
+      of_stack("Nemotron", TransformerEncoderOptions(LayerOptions(layer)
+                                                         .norm_first(true)
+                                                         .norm_kind(NormKind::LayerPlusOne)
+                                                         .activation(Activation::ReLUSquared),
+                                                     2)),
+      of_stack("OLMo", TransformerEncoderOptions(
+                           LayerOptions(layer).norm_first(true).norm_affine(false).qkv_clip(0.3), 2)
+                           .norm(true)),
+      of_stack("norms of outputs alone",
+               TransformerEncoderOptions(LayerOptions(layer)
+                                             .norm_first(true)
+                                             .post_norms(true)
+                                             .first_norm(false)
+                                             .second_norm(false),
+                                         2)),
       of_stack("ALiBi", TransformerEncoderOptions(layer, 2).alibi(relative::Alibi{})),
       of_stack("T5", TransformerEncoderOptions(layer, 2).relative(relative::Buckets{8, 20})),
       of_stack("UMT5",

@@ -36,19 +36,25 @@ AdapterOptions any_adapter(Dice& dice) {
   return AdapterOptions(dice(1, 20)).norm(kNorms[dice(0, 2)]).norm_before_residual(dice.coin());
 }
 
+bool may_have_more(const LayerOptions& options) { return options.parallel() == Parallel::None; }
+
 // The options that may differ from layer to layer.
 void vary(Dice& dice, LayerOptions& options, int64_t length) {
   const int64_t head_dim = options.head_dim().value_or(options.d_model() / options.num_heads());
   if (dice.coin()) options.rotary(any_rotary(dice, head_dim));
   options.window(dice.coin() ? std::nullopt : std::optional<int64_t>(dice(0, length + 2)));
-  if (options.norm_first()) options.first_norm(dice.coin());
+  if (options.norm_first() && may_have_more(options))
+    options.first_norm(dice.coin()).second_norm(dice.coin());
 }
 
 LayerOptions any_layer(Dice& dice) {
-  static const NormKind kKinds[] = {NormKind::Layer, NormKind::RMS, NormKind::RMSPlusOne};
+  static const NormKind kKinds[] = {NormKind::Layer, NormKind::RMS, NormKind::RMSPlusOne,
+                                   NormKind::LayerPlusOne};
+  static const Parallel kParallel[] = {Parallel::None, Parallel::None, Parallel::SharedNorm,
+                                       Parallel::TwoNorms};
   static const Activation kActivations[] = {
       Activation::ReLU,      Activation::GELU, Activation::SiLU, Activation::GELUTanh,
-      Activation::QuickGELU, Activation::Tanh, Activation::Mish};
+      Activation::QuickGELU, Activation::Tanh, Activation::Mish, Activation::ReLUSquared};
   const int64_t kv_heads = dice(1, 3), heads = kv_heads * dice(1, 3), head_dim = 8 * dice(1, 5);
   const bool has_own_width = dice.coin();
   LayerOptions options(has_own_width ? dice(8, 90) : heads * head_dim, heads);
@@ -56,9 +62,9 @@ LayerOptions any_layer(Dice& dice) {
   if (kv_heads != heads) options.num_kv_heads(kv_heads);
   options.d_ff(dice(1, 90))
       .feed_forward(dice.coin() ? FeedForward::Gated : FeedForward::Plain)
-      .activation(kActivations[dice(0, 6)])
+      .activation(kActivations[dice(0, 7)])
       .norm_first(dice.coin())
-      .norm_kind(kKinds[dice(0, 2)])
+      .norm_kind(kKinds[dice(0, 3)])
       .layer_norm_eps(dice.coin() ? 1e-5 : 1e-3)
       .bias(dice.coin())
       .qkv_bias(any_bias(dice))
@@ -66,15 +72,21 @@ LayerOptions any_layer(Dice& dice) {
       .linear1_bias(any_bias(dice))
       .linear2_bias(any_bias(dice))
       .norm_bias(any_bias(dice));
-  options.post_norms(options.norm_first() && dice.coin());
-  options.qk_norm_whole(dice(0, 3) == 0);
-  options.qk_norm((options.qk_norm_whole() || options.norm_kind() != NormKind::Layer) &&
-                  dice.coin());
+  options.norm_affine(dice(0, 3) != 0).qk_norm(dice.coin()).qk_norm_whole(dice(0, 3) == 0);
+  if (options.qk_norm() && options.norm_kind() == NormKind::Layer) {
+    options.qk_norm_bias(dice.coin());
+    options.qk_norm_per_head(!options.qk_norm_whole() && dice.coin());
+  }
+  if (dice(0, 2) == 0) options.qkv_clip(0.5);
+  options.parallel(options.norm_first() ? kParallel[dice(0, 3)] : Parallel::None);
+  options.post_norms(options.norm_first() && may_have_more(options) && dice.coin());
+  options.residual_of_norm(options.norm_first() && may_have_more(options) && dice(0, 2) == 0);
   if (dice(0, 2) == 0) options.residual_scale(0.6);
   options.value_norm(dice(0, 2) == 0);
-  if (options.norm_first() && dice(0, 2) == 0) options.output_factor(true);
-  if (options.norm_first() && dice(0, 2) == 0) options.per_layer_input(dice(1, 20));
-  if (options.feed_forward() == FeedForward::Plain && dice.coin())
+  const bool has_more = may_have_more(options);
+  if (options.norm_first() && has_more && dice(0, 2) == 0) options.output_factor(true);
+  if (options.norm_first() && has_more && dice(0, 2) == 0) options.per_layer_input(dice(1, 20));
+  if (options.feed_forward() == FeedForward::Plain && has_more && dice.coin())
     options.adapter(any_adapter(dice));
   if (dice(0, 2) == 0) options.attention_scale(0.3);
   if (dice(0, 2) == 0) options.layer_scale(0.5);
@@ -91,7 +103,7 @@ TransformerEncoder any_encoder(Dice& dice, int64_t length) {
                                  .norm(dice.coin()));
   const torch::NoGradGuard no_grad;
   for (auto& parameter : encoder->parameters()) {
-    if (parameter.dim() == 1) parameter.add_(torch::randn_like(parameter), 0.2);
+    if (parameter.dim() == 1 || parameter.size(0) <= 9) parameter.add_(torch::randn_like(parameter), 0.2);
   }
   for (auto& item : encoder->named_buffers()) {
     if (item.key().ends_with("output_factor")) item.value().fill_(0.7);

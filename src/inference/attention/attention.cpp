@@ -87,13 +87,28 @@ void attend(const AttentionInput& input, float* out) {
       });
 }
 
-void normalise_heads(float* x, int64_t stride, int64_t rows, int64_t heads, int64_t head_dim,
-                     const Norm& norm) {
-  split_rows(rows, heads * head_dim, [&](int64_t begin, int64_t end) {
-    kernel::AddNormRequest request = norm.request(head_dim);
+void normalise_heads(float* x, int64_t stride, int64_t rows, int64_t width, const Norm& norm) {
+  const int64_t own = norm.weight.size(-1), weights = norm.weight.numel() / own;
+  const int64_t heads_of_one = width / own / weights;
+  split_rows(rows, width, [&](int64_t begin, int64_t end) {
+    kernel::AddNormRequest request = norm.request(own);
+    const float *const weight = request.weight, *const bias = request.bias;
     for (int64_t row = begin; row < end; ++row) {
-      request.x = request.out = x + row * stride;
-      kernels::chosen_inference().add_norm.add_norm(request, 0, heads);
+      for (int64_t i = 0; i < weights; ++i) {
+        request.x = request.out = x + row * stride + i * heads_of_one * own;
+        request.weight = weight + i * own;
+        if (bias != nullptr) request.bias = bias + i * own;
+        kernels::chosen_inference().add_norm.add_norm(request, 0, heads_of_one);
+      }
+    }
+  });
+}
+
+void clip_rows(float* x, int64_t stride, int64_t rows, int64_t width, float clip) {
+  split_rows(rows, width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* const own = x + row * stride;
+      for (int64_t i = 0; i < width; ++i) own[i] = std::clamp(own[i], -clip, clip);  // NaN stays
     }
   });
 }

@@ -52,8 +52,12 @@ void attend(const AttentionInput& input, float* out);
 /// sqrt(head_dim).
 float score_scale(int64_t head_dim);
 
-/// x = norm(x) for `heads` heads of each row, side by side; the rows are `stride` apart.
-void normalise_heads(float* x, int64_t stride, int64_t rows, int64_t heads, int64_t head_dim,
-                     const Norm& norm);
+/// x = norm(x) for the heads of each row, side by side in its first `width` columns: each by
+/// itself, by one weight or one of its own, or all as one if that is the norm's width. The rows are
+/// `stride` apart.
+void normalise_heads(float* x, int64_t stride, int64_t rows, int64_t width, const Norm& norm);
+
+/// Limits the first `width` columns of rows to -clip .. clip.
+void clip_rows(float* x, int64_t stride, int64_t rows, int64_t width, float clip);
 
 }  // namespace posenc::inference

@@ -23,6 +23,7 @@ struct AttentionStep {
   Projection in_proj, out_proj;  // (sizes.width(), D), (D, sizes.query_width())
   Projection values = {};        // apart from in_proj where the input of queries is rotated
   std::optional<Convolution> convolution = std::nullopt;  // beside the attention
+  std::optional<float> clip = std::nullopt;               // of what in_proj gives
   Norm query_norm = {}, key_norm = {};                    // of each head, or of all as one
   Norm value_norm = {};                                   // of each head
   std::optional<std::size_t> rotation = std::nullopt;     // of the stack's rotations
@@ -86,16 +87,14 @@ class AttentionRun : public MixerRun {
       return read_rotated(own, part, input, begin, heads, stride);
     project(part, own.in_proj, input, heads, stride);
     if (own.convolution) convolution_->project(*own.convolution, part, input, begin);
+    if (own.clip) clip_rows(heads, stride, part.rows, sizes.width(), *own.clip);
+    const int64_t queries = sizes.query_width(), keys = sizes.kv_width();
     if (own.query_norm) {
-      const int64_t queries = sizes.query_width(), keys = sizes.kv_width();
-      const int64_t query = own.query_norm.weight.size(0), key = own.key_norm.weight.size(0);
-      normalise_heads(heads, stride, part.rows, queries / query, query, own.query_norm);
-      normalise_heads(heads + queries, stride, part.rows, keys / key, key, own.key_norm);
+      normalise_heads(heads, stride, part.rows, queries, own.query_norm);
+      normalise_heads(heads + queries, stride, part.rows, keys, own.key_norm);
     }
-    if (own.value_norm) {
-      normalise_heads(heads + sizes.query_width() + sizes.kv_width(), stride, part.rows,
-                      sizes.kv_heads, sizes.head_dim, own.value_norm);
-    }
+    if (own.value_norm)
+      normalise_heads(heads + queries + keys, stride, part.rows, keys, own.value_norm);
     if (own.rotation) rotate(*own.rotation, sizes.width(), begin, part.rows);
   }
 
@@ -204,6 +203,7 @@ Block freeze_step(const blocks::Attention& own, StackFreezer& stack) {
       .scoring = {scale_of(attention), stack.convert.attention_products()},
       .in_proj = {},
       .out_proj = linear(*attention.out_proj, stack.convert, stack.scale_of_weights()),
+      .clip = attention.options.qkv_clip(),
       .query_norm = Norm(attention.q_norm),
       .key_norm = Norm(attention.k_norm),
       .value_norm = value_norm_of(attention),

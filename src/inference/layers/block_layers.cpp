@@ -33,7 +33,7 @@ class BlockRun {
   void run() {
     by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
       const Stream part = stream_.part(begin, end);
-      normalise(part, layers_.entry);
+      enter(part, layers_.entry, layers_.entry_is_residual);
       advance({0, 0}, part, begin);
     });
     Place at = {0, 0};
@@ -72,6 +72,7 @@ class BlockRun {
       } else {
         MixerRun& mixer = *run_of_[at.block];
         mixer.read(block.step, part, input_of(block, part), begin);
+        if (block.beside) add_beside(*block.beside, part, input_of(block, part));
         if (block.mixers->mixes()) return;
         mixer.write(block.step, part, begin, block.post, block.after);
       }
@@ -84,7 +85,19 @@ class BlockRun {
     const Block& block = blocks_[at.block];
     if (block.in_place) normalise(in_place(part), block.in_place);
     if (block.ends_layer) ends_.end(at.layer, part, begin, block.after);
-    if (block.next || block.in_place) normalise(part, block.next);
+    if (block.next || block.in_place) enter(part, block.next, block.next_is_residual);
+  }
+
+  // Before the mixer has written: both read the same x.
+  static void add_beside(const Beside& own, const Stream& part, const float* input) {
+    if (own.norm) normalise(part, own.norm);
+    feed_forward(part, own.network, input, own.post, {});
+  }
+
+  // What a block reads.
+  static void enter(const Stream& part, const Norm& norm, bool is_residual) {
+    if (is_residual) normalise(in_place(part), norm);
+    normalise(part, is_residual ? Norm() : norm);
   }
 
   const std::vector<Block>& blocks_;
@@ -106,6 +119,7 @@ at::Tensor BlockLayers::run(const at::Tensor& rows, const Packing& packing, cons
   for (const auto& kind : mixers_) format = either(format, kind->row_format());
   for (const Block& block : blocks) {
     if (block.mixers == nullptr) format = either(format, block.network.wide.row_format());
+    if (block.beside) format = either(format, block.beside->network.wide.row_format());
   }
   const at::Tensor converted = add_converted(stream, format);
   const auto layers = static_cast<std::size_t>(

@@ -46,17 +46,27 @@ class Mixers {
   virtual std::unique_ptr<MixerRun> begin(const BatchRows& batch) const = 0;
 };
 
+/// A network beside a mixer, which reads what the mixer reads, or x by a norm of its own:
+/// x += post(network(x)).
+struct Beside {
+  FeedForward network;
+  Norm norm;  ///< none: that of the mixer's input
+  Norm post;
+};
+
 /// x += post(f(x)), where f is a mixer or a feed-forward network, and norms.
 struct Block {
   const Mixers* mixers = nullptr;  ///< of its kind; null: the network
   std::size_t step = 0;            ///< of the mixers
   FeedForward network = {};
+  std::optional<Beside> beside = std::nullopt;
   bool is_unnormed = false;  ///< in a pre-norm stack: the input is x, without a norm
   Norm post = {};
   /// The block's own in a post-norm stack; in a pre-norm stack that of the next block's input.
   Norm after = {};
   Norm in_place = {};  ///< of x after that
   Norm next = {};      ///< of the next block's input, after `in_place`
+  bool next_is_residual = false;  ///< `next` replaces x, and the next block reads x
   bool ends_layer = false;
 };
 
@@ -102,6 +112,7 @@ class BlockLayers : public FrozenLayers {
 
   std::vector<Block> blocks;
   Norm entry;  ///< of the first block's input
+  bool entry_is_residual = false;  ///< it replaces x, and that block reads x
   Norm last;   ///< of x, after all layers
 
  private:

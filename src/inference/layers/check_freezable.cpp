@@ -61,9 +61,12 @@ void check_attention(const std::string& name, const MultiheadAttention& attentio
 // With heads of these sizes, of queries and keys as they are projected.
 void check_plain(const std::string& name, const MultiheadAttentionImpl& attention, int64_t kv_heads,
                  int64_t head_dim) {
-  const bool has_norms = !attention.q_norm.is_empty() || attention.options.value_norm();
-  TORCH_CHECK_VALUE(attention.rotary.is_empty() && !has_norms, "[freeze] ", name,
-                    " must be without a rotary embedding and norms of heads. Got ",
+  const MultiheadAttentionOptions& own = attention.options;
+  const bool is_changed = !attention.q_norm.is_empty() || own.value_norm() || own.qkv_clip() ||
+                          own.softcap() || own.query_growth();
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() && !is_changed, "[freeze] ", name,
+                    " must be without a rotary embedding, norms of heads, qkv_clip, softcap and "
+                    "query_growth. Got ",
                     c10::str(attention));
   const HeadSizes sizes = HeadSizes::of(attention.options);
   check_same(name, "num_kv_heads", sizes.kv_heads, kv_heads);

@@ -55,12 +55,33 @@ Block freeze_block(const blocks::Block& block, const TransformerLayerOptions& la
   }
   if (block.before != nullptr) frozen.after = Norm(block.before);
   (stack.layers.norm_first() ? frozen.in_place : frozen.after) = Norm(block.after);
+  frozen.next_is_residual = block.residual_of_norm && frozen.after;
   if (block.output_factor != nullptr) {
     frozen.in_place = norm_of_factor(block.output_factor->item<double>(),
                                      stack.encoder.options.layer().d_model());
     stack.convert.derived(*block.output_factor, 0);
   }
   return frozen;
+}
+
+// The blocks of a layer, of which a network that is parallel to a mixer is with that.
+std::vector<Block> freeze_blocks(const std::vector<blocks::Block>& blocks,
+                                 const TransformerLayerOptions& layer, std::size_t number,
+                                 StackFreezer& stack) {
+  std::vector<Block> all;
+  const TransformerNormImpl* read_by = nullptr;  // the norm of the block before
+  for (const blocks::Block& block : blocks) {
+    Block frozen = freeze_block(block, layer, number, stack);
+    if (block.is_parallel) {
+      const Norm own = block.before == read_by ? Norm() : frozen.after;
+      all.back().beside = Beside{std::move(frozen.network), own, frozen.post};
+    } else {
+      all.push_back(std::move(frozen));
+    }
+    read_by = block.before;
+  }
+  all.back().ends_layer = true;
+  return all;
 }
 
 // Gives each block the norm that follows it.
@@ -70,13 +91,16 @@ void settle(BlockLayers& layers, const TransformerNorm& last) {
     return;
   }
   std::vector<Norm*> norms;
+  bool* is_residual = &layers.entry_is_residual;  // of the block before
   for (Block& block : layers.blocks) {
-    block.is_unnormed = !block.after;
+    *is_residual = std::exchange(block.next_is_residual, false);
+    block.is_unnormed = *is_residual || !block.after;
+    is_residual = &block.next_is_residual;
     norms.push_back(&block.after);
   }
   shift_norms(norms, layers.entry, Norm(last));
   for (Block& block : layers.blocks) {
-    if (block.in_place) block.next = std::exchange(block.after, {});
+    if (block.in_place || block.next_is_residual) block.next = std::exchange(block.after, {});
   }
   Block& end = layers.blocks.back();
   if (end.in_place) layers.last = std::exchange(end.next, {});
@@ -115,9 +139,7 @@ std::unique_ptr<const FrozenLayers> block_layers(const TransformerEncoderImpl& e
       const torch::nn::Module& layer = *encoder.layers->ptr(i);
       const TransformerLayerOptions& of_layer =
           dynamic_cast<const EncoderLayerBase&>(layer).layer_options();
-      for (const blocks::Block& block : kind_of(options).blocks(layer))
-        own->second.push_back(freeze_block(block, of_layer, i, stack));
-      own->second.back().ends_layer = true;
+      own->second = freeze_blocks(kind_of(options).blocks(layer), of_layer, i, stack);
     }
     layers->blocks.insert(layers->blocks.end(), own->second.begin(), own->second.end());
   }

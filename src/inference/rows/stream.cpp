@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/ones.h>
 
 #include <algorithm>
 
@@ -31,6 +32,7 @@ const kernel::ActivationKernel* kernel_of(Activation activation) {
     case Activation::GELU: return &all.gelu;
     case Activation::GELUTanh: return &all.gelu_tanh;
     case Activation::QuickGELU: return &all.quick_gelu;
+    case Activation::ReLUSquared: return &all.relu_squared;
     case Activation::SiLU: return &all.silu;
     default: return nullptr;
   }
@@ -63,6 +65,7 @@ kernel::NormKind kernel_norm(NormKind kind) {
     case NormKind::Layer: return kernel::NormKind::Layer;
     case NormKind::RMS: return kernel::NormKind::RMS;
     case NormKind::RMSPlusOne: return kernel::NormKind::RMSPlusOne;
+    case NormKind::LayerPlusOne: return kernel::NormKind::LayerPlusOne;
     case NormKind::Affine: break;
   }
   return kernel::NormKind::Affine;
@@ -72,7 +75,8 @@ kernel::NormKind kernel_norm(NormKind kind) {
 
 Norm::Norm(const TransformerNormImpl* norm, const LayerScaleImpl* scale) {
   if (norm == nullptr) return;
-  weight = norm->weight.detach().contiguous();
+  weight = norm->weight.defined() ? norm->weight.detach().contiguous()
+                                  : at::ones({norm->options.d_model()}, at::kFloat);
   if (norm->bias.defined()) bias = norm->bias.detach().contiguous();
   eps = static_cast<float>(norm->options.eps());
   kind = kernel_norm(norm->options.kind());
@@ -80,8 +84,11 @@ Norm::Norm(const TransformerNormImpl* norm, const LayerScaleImpl* scale) {
 }
 
 void Norm::multiply(const at::Tensor& factors) {
-  if (kind == kernel::NormKind::RMSPlusOne) weight = weight + 1.0;
-  if (kind == kernel::NormKind::RMSPlusOne) kind = kernel::NormKind::RMS;
+  const bool is_rms = kind == kernel::NormKind::RMSPlusOne;
+  if (is_rms || kind == kernel::NormKind::LayerPlusOne) {
+    weight = weight + 1.0;
+    kind = is_rms ? kernel::NormKind::RMS : kernel::NormKind::Layer;
+  }
   weight = weight * factors;
   if (bias.defined()) bias = bias * factors;
 }

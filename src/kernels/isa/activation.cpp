@@ -1,6 +1,7 @@
 // Activations, in place, alone or as the gate of other values. Compiled once per instruction set.
 //
-// The reference paths are at::relu, at::gelu (also "tanh"), at::silu and x * sigmoid(1.702 x).
+// The reference paths are at::relu, also squared, at::gelu, also "tanh", at::silu and
+// x * sigmoid(1.702 x).
 #include "kernels/isa/by_sixteen.h"
 #include "kernels/isa/exponential.h"
 #include "kernels/isa/tables.h"
@@ -24,6 +25,10 @@ POSENC_INLINE Floats error_function(Floats x) {
 
 struct ReLU {
   static POSENC_INLINE Floats of(Floats x) { return maximum(broadcast(0.0f), x); }
+};
+
+struct ReLUSquared {
+  static POSENC_INLINE Floats of(Floats x) { return ReLU::of(x) * ReLU::of(x); }
 };
 
 struct GELU {
@@ -73,6 +78,7 @@ constexpr ActivationKernel functions = {activate<F>, gate<F>};
 }  // namespace
 
 const ActivationKernels activation_kernels = {functions<ReLU>, functions<GELU>, functions<SiLU>,
-                                              functions<GELUTanh>, functions<QuickGELU>};
+                                              functions<GELUTanh>, functions<QuickGELU>,
+                                              functions<ReLUSquared>};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

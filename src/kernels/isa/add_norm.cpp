@@ -26,6 +26,12 @@ POSENC_INLINE float add_row(const AddNormRequest& p, const float* x, const float
   return total(all_of);
 }
 
+template <bool kPlusOne>
+POSENC_INLINE Floats factor_of(Floats weight) {
+  return kPlusOne ? broadcast(1.0f) + weight : weight;
+}
+
+template <bool kPlusOne>
 void layer_norm_row(const AddNormRequest& p, const float* sum, float mean, float* out) {
   Wide squares = {};
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
@@ -42,7 +48,9 @@ void layer_norm_row(const AddNormRequest& p, const float* sum, float mean, float
   const Floats scale = broadcast(1.0f / sqrtf(variance + p.eps)), middle = broadcast(mean);
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
     const Wide s = read(sum + i, n), weight = read(p.weight + i, n);
-    Wide y = each([&](int part) { return (s.part[part] - middle) * scale * weight.part[part]; });
+    Wide y = each([&](int part) {
+      return (s.part[part] - middle) * scale * factor_of<kPlusOne>(weight.part[part]);
+    });
     if (p.bias != nullptr) {
       const Wide bias = read(p.bias + i, n);
       y = each([&](int part) { return y.part[part] + bias.part[part]; });
@@ -57,8 +65,7 @@ void rms_norm_row(const AddNormRequest& p, const float* sum, float mean_square, 
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
     const Wide s = read(sum + i, n), weight = read(p.weight + i, n);
     const auto y = [&](int part) {
-      const Floats factor = kPlusOne ? broadcast(1.0f) + weight.part[part] : weight.part[part];
-      return s.part[part] * scale * factor;
+      return s.part[part] * scale * factor_of<kPlusOne>(weight.part[part]);
     };
     write(out + i, each(y), n);
   });
@@ -83,10 +90,12 @@ void add_norm(const AddNormRequest& p, int64_t begin, int64_t end) {
     const float *const x = p.x + at, *const y = p.y != nullptr ? p.y + at : nullptr;
     float* const out = p.out != nullptr ? p.out + at : nullptr;
     float* const sum = p.sum != nullptr ? p.sum + at : out;
-    if (p.kind == NormKind::Layer) {
+    if (p.kind == NormKind::Layer || p.kind == NormKind::LayerPlusOne) {
       const float all_of =
           add_row(p, x, y, sum, [](Floats so_far, Floats s) { return so_far + s; });
-      if (out != nullptr) layer_norm_row(p, sum, all_of / width, out);
+      const auto norm_row =
+          p.kind == NormKind::Layer ? layer_norm_row<false> : layer_norm_row<true>;
+      if (out != nullptr) norm_row(p, sum, all_of / width, out);
       continue;
     }
     const float squares =

@@ -54,6 +54,8 @@ void add_alibi(const std::optional<relative::Alibi>& alibi, NamedValues& values)
   values.emplace_back("alibi slopes", alibi ? static_cast<double>(alibi->slopes) : -1.0);
   values.emplace_back("alibi bias_max", alibi ? alibi->bias_max : 0.0);
   values.emplace_back("alibi counts_tokens", alibi && alibi->counts_tokens ? 1.0 : 0.0);
+  values.emplace_back("alibi factor", alibi ? alibi->factor : 0.0);
+  values.emplace_back("alibi bfloat16", alibi && alibi->bfloat16 ? 1.0 : 0.0);
 }
 
 void add_grid(const std::optional<relative::Grid>& grid, NamedValues& values) {
@@ -71,6 +73,13 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   add("head_dim", layer.head_dim().value_or(layer.d_model() / layer.num_heads()));
   add("qk_norm", layer.qk_norm());
   add("qk_norm_whole", layer.qk_norm_whole());
+  add("qk_norm_bias", layer.qk_norm_bias());
+  add("qk_norm_per_head", layer.qk_norm_per_head());
+  add("qk_norm_after_rotary", layer.qk_norm_after_rotary());
+  add("qkv_clip", layer.qkv_clip().value_or(-1.0));
+  add("attention_softcap", layer.attention_softcap().value_or(0.0));
+  add("query_growth beta", layer.query_growth().value_or(QueryGrowth()).beta);
+  add("query_growth length", layer.query_growth().value_or(QueryGrowth()).length);
   add("value_norm", layer.value_norm());
   add("per_layer_input", layer.per_layer_input().value_or(0));
   add("output_factor", layer.output_factor());
@@ -82,6 +91,10 @@ void add_layer(const TransformerLayerOptions& layer, NamedValues& values) {
   }
   add("post_norms", layer.post_norms());
   add("first_norm", layer.first_norm());
+  add("second_norm", layer.second_norm());
+  add("residual_of_norm", layer.residual_of_norm());
+  add("parallel", layer.parallel());
+  add("norm_affine", layer.norm_affine());
   add("query_bias", layer.query_bias());
   add("key_bias", layer.key_bias());
   add("value_bias", layer.value_bias());

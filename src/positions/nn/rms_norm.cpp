@@ -38,6 +38,7 @@ torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& weight,
   const torch::Tensor wide = x.to(torch::kFloat);
   const torch::Tensor variance = wide.pow(2).mean(-1, /*keepdim=*/true);
   const torch::Tensor normal = wide * torch::rsqrt(variance + options.eps());
+  if (!weight.defined()) return normal.to(x.scalar_type());
   const bool after = options.round() == RMSNormOptions::RoundTo::AfterWeight;
   const torch::Tensor factor =
       options.plus_one() ? 1.0 + (after ? weight.to(torch::kFloat) : weight) : weight;

@@ -4,7 +4,8 @@
 
 namespace posenc {
 
-/// What RMSNormImpl::forward() computes with the weight and the options of a module.
+/// What RMSNormImpl::forward() computes with the weight, which may be undefined, and the options of
+/// a module.
 torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& weight,
                        const RMSNormOptions& options);
 

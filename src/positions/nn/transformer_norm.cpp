@@ -3,6 +3,7 @@
 #include <torch/nn/init.h>
 
 #include <ostream>
+#include <vector>
 
 #include "core/check.h"
 #include "core/print_fields.h"
@@ -15,6 +16,7 @@ const char* to_string(NormKind kind) {
     case NormKind::Layer: return "layer";
     case NormKind::RMS: return "rms";
     case NormKind::RMSPlusOne: return "rms_plus_one";
+    case NormKind::LayerPlusOne: return "layer_plus_one";
     case NormKind::Affine: break;
   }
   return "affine";
@@ -26,17 +28,24 @@ TransformerNormImpl::TransformerNormImpl(TransformerNormOptions options_) : opti
 
 void TransformerNormImpl::reset() {
   check_positive("TransformerNorm", "d_model", options.d_model());
-  weight = register_parameter("weight", torch::empty({options.d_model()}));
-  const bool may_have_bias =
-      options.kind() == NormKind::Layer || options.kind() == NormKind::Affine;
-  if (options.bias() && may_have_bias) {
-    bias = register_parameter("bias", torch::empty({options.d_model()}));
-  }
+  const auto heads = options.num_heads();
+  if (heads) check_positive("TransformerNorm", "num_heads", *heads);
+  TORCH_CHECK_VALUE(!heads || options.kind() == NormKind::Layer,
+                    "[TransformerNorm] num_heads must be with NormKind::Layer. Got ",
+                    to_string(options.kind()));
+  if (!options.elementwise_affine()) return;
+  const auto sizes = heads ? std::vector<int64_t>{*heads, options.d_model()}
+                           : std::vector<int64_t>{options.d_model()};
+  weight = register_parameter("weight", torch::empty(sizes));
+  const bool is_rms = options.kind() == NormKind::RMS || options.kind() == NormKind::RMSPlusOne;
+  if (options.bias() && !is_rms) bias = register_parameter("bias", torch::empty(sizes));
   reset_parameters();
 }
 
 void TransformerNormImpl::reset_parameters() {
-  torch::nn::init::constant_(weight, options.kind() == NormKind::RMSPlusOne ? 0.0 : 1.0);
+  const bool adds_one =
+      options.kind() == NormKind::RMSPlusOne || options.kind() == NormKind::LayerPlusOne;
+  if (weight.defined()) torch::nn::init::constant_(weight, adds_one ? 0.0 : 1.0);
   if (bias.defined()) torch::nn::init::zeros_(bias);
 }
 
@@ -45,12 +54,17 @@ void TransformerNormImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor TransformerNormImpl::forward(const torch::Tensor& x) {
-  if (options.kind() == NormKind::Layer) {
-    return torch::layer_norm(x, {options.d_model()}, weight, bias, options.eps());
-  }
-  if (options.kind() == NormKind::Affine) {
-    return bias.defined() ? x * weight + bias : x * weight;
-  }
+  const auto of = [&](const torch::Tensor& factor, const torch::Tensor& term) {
+    return torch::layer_norm(x, {options.d_model()}, factor, term, options.eps());
+  };
+  const auto affine = [&](const torch::Tensor& normal) {
+    const torch::Tensor scaled = weight.defined() ? normal * weight : normal;
+    return bias.defined() ? scaled + bias : scaled;
+  };
+  if (options.kind() == NormKind::Affine) return affine(x);
+  if (options.kind() == NormKind::LayerPlusOne)
+    return of(weight.defined() ? weight + 1 : weight, bias);
+  if (options.kind() == NormKind::Layer) return options.num_heads() ? affine(of({}, {})) : of(weight, bias);
   auto own = options.kind() == NormKind::RMS ? RMSNormOptions(options.d_model())
                                              : RMSNormOptions::gemma(options.d_model());
   return rms_norm(x, weight, own.eps(options.eps()));

@@ -73,6 +73,11 @@ at::Tensor alibi_slopes(int64_t heads, relative::Slopes kind, double bias_max) {
   return x_transformers_slopes(heads);
 }
 
+at::Tensor alibi_slopes(int64_t heads, const relative::Alibi& alibi) {
+  const at::Tensor slopes = alibi_slopes(heads, alibi.slopes, alibi.bias_max);
+  return alibi.factor == 1.0 ? slopes : slopes * alibi.factor;
+}
+
 at::Tensor alibi_positions(const at::Tensor& is_token) {
   TORCH_CHECK_TYPE(!is_token.is_floating_point() && !is_token.is_complex(),
                    "[alibi_positions] the mask must be bool or integers. Got ",

@@ -46,6 +46,22 @@ void check_head_width(const RotaryOptions& rotary, int64_t width) {
                     "the ", width, " channels of a head. Got ", rotary.rotary_dim());
 }
 
+// The options of the norms of queries and keys.
+void check_qk_norms(const MultiheadAttentionOptions& options) {
+  const auto kind = options.qk_norm();
+  const char* const own = options.qk_norm_per_head() ? "qk_norm_per_head(true)"
+                          : options.qk_norm_bias()   ? "qk_norm_bias(true)"
+                                                     : nullptr;
+  TORCH_CHECK_VALUE(own == nullptr || kind == NormKind::Layer, "[MultiheadAttention] ", own,
+                    " must be with NormKind::Layer. Got ", kind ? to_string(*kind) : "no qk_norm");
+  TORCH_CHECK_VALUE(!options.qk_norm_per_head() || !options.qk_norm_whole(),
+                    "[MultiheadAttention] qk_norm_per_head(true) must be without qk_norm_whole. "
+                    "Got both");
+  TORCH_CHECK_VALUE(!options.qk_norm_after_rotary() && !options.softcap() && !options.query_growth(),
+                    "[MultiheadAttention] qk_norm_after_rotary, softcap and query_growth must be "
+                    "their defaults. Got another");
+}
+
 // Rows of the bias that are none get no gradient. Each pair: whether there are such rows, and their
 // number.
 void hold_zeros(const torch::Tensor& bias, const std::vector<std::pair<bool, int64_t>>& parts) {
@@ -101,6 +117,10 @@ void MultiheadAttentionImpl::reset() {
   TORCH_CHECK_VALUE(options.num_heads() % kv_heads == 0,
                     "[MultiheadAttention] num_kv_heads must divide num_heads ", options.num_heads(),
                     ". Got ", kv_heads);
+  check_qk_norms(options);
+  TORCH_CHECK_VALUE(options.qkv_clip().value_or(0.0) >= 0.0,
+                    "[MultiheadAttention] qkv_clip must not be negative. Got ",
+                    *options.qkv_clip());
   const int64_t query_width = head_dim() * options.num_heads(), kv_width = head_dim() * kv_heads;
   if (kdim == width && vdim == width) {
     in_proj_weight =
@@ -120,15 +140,14 @@ void MultiheadAttentionImpl::reset() {
   out_proj = register_module(
       "out_proj", make_linear(torch::nn::LinearOptions(query_width, width).bias(out_bias)));
   if (options.qk_norm()) {
-    const bool is_whole = options.qk_norm_whole();
-    const auto norm_of = [&](int64_t all) {
-      return TransformerNorm(TransformerNormOptions(is_whole ? all : head_dim())
-                                 .kind(*options.qk_norm())
-                                 .eps(options.qk_norm_eps())
-                                 .bias(!is_whole));
+    const auto norm_of = [&](int64_t heads) {
+      TransformerNormOptions own(head_dim() * (options.qk_norm_whole() ? heads : 1));
+      if (options.qk_norm_per_head()) own.num_heads(heads);
+      return TransformerNorm(
+          own.kind(*options.qk_norm()).eps(options.qk_norm_eps()).bias(options.qk_norm_bias()));
     };
-    q_norm = register_module("q_norm", norm_of(query_width));
-    k_norm = register_module("k_norm", norm_of(kv_width));
+    q_norm = register_module("q_norm", norm_of(options.num_heads()));
+    k_norm = register_module("k_norm", norm_of(kv_heads));
   }
   if (options.rotary()) {
     // Heads are split before they are rotated: (B, H, L, Dh), whatever the system's order.
@@ -299,13 +318,20 @@ functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query
                                                       const torch::Tensor& value) const {
   functional::Heads heads =
       functional::split_heads(query, key, value, weights(), options.num_heads());
+  if (const auto clip = options.qkv_clip()) {
+    for (torch::Tensor* one : {&heads.query, &heads.key, &heads.value})
+      if (one->defined()) *one = one->clamp(-*clip, *clip);
+  }
   const auto normalise = [&](const TransformerNorm& norm, torch::Tensor& x) {  // (B, H, L, Dh)
     if (!norm || !x.defined()) return;
-    x = options.qk_norm_whole() ? norm.ptr()
-                                      ->forward(x.transpose(1, 2).flatten(2))
-                                      .unflatten(2, {x.size(1), x.size(3)})
-                                      .transpose(1, 2)
-                                : norm.ptr()->forward(x);
+    const torch::Tensor rows = x.transpose(1, 2);
+    if (options.qk_norm_whole()) {
+      x = norm.ptr()->forward(rows.flatten(2)).unflatten(2, {x.size(1), x.size(3)}).transpose(1, 2);
+    } else if (options.qk_norm_per_head()) {
+      x = norm.ptr()->forward(rows).transpose(1, 2);
+    } else {
+      x = norm.ptr()->forward(x);
+    }
   };
   normalise(q_norm, heads.query);
   normalise(k_norm, heads.key);

@@ -48,6 +48,7 @@ constexpr Row kActivations[] = {
     {"quick_gelu", "", Activation::QuickGELU,
      [](const Tensor& x) { return x * at::sigmoid(1.702 * x); }},
     {"relu", "ReLU", Activation::ReLU, [](const Tensor& x) { return at::relu(x); }},
+    {"relu2", "", Activation::ReLUSquared, [](const Tensor& x) { return at::relu(x).square(); }},
     {"relu6", "ReLU6", Activation::ReLU6, [](const Tensor& x) { return at::relu6(x); }},
     {"selu", "SELU", Activation::SELU, [](const Tensor& x) { return at::selu(x); }},
     {"swish", "SiLU", Activation::SiLU, [](const Tensor& x) { return at::silu(x); }},

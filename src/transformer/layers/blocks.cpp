@@ -132,18 +132,21 @@ std::vector<Block> of(const TransformerEncoderLayerImpl& layer) {
     Block own = {.step = step,
                  .dropout = dropout.ptr().get(),
                  .scale = get(scale),
-                 .factor = layer.options.residual_scale()};
+                 .factor = layer.options.residual_scale(),
+                 .residual_of_norm = layer.options.residual_of_norm()};
     if (layer.options.norm_first()) {
       own.before = get(norm);
       own.post = get(post);
     } else {
-      own.after = norm.ptr().get();
+      own.after = get(norm);
     }
     return own;
   };
   std::vector<Block> blocks = {
       block(mixing_step(layer), layer.norm1, layer.post_norm1, layer.dropout1, layer.layer_scale1),
       block(network_of(layer), layer.norm2, layer.post_norm2, layer.dropout2, layer.layer_scale2)};
+  if (layer.options.parallel() != Parallel::None) blocks.back().is_parallel = true;
+  if (layer.options.parallel() == Parallel::SharedNorm) blocks.back().before = get(layer.norm1);
   if (layer.options.adapter()) add_adapter(blocks, layer);
   if (layer.options.per_layer_input()) {
     blocks.push_back({.step = PerLayerInput{get(layer.per_layer_gate),
@@ -169,9 +172,14 @@ std::vector<Block> of(const ConformerEncoderLayerImpl& layer) {
 at::Tensor run(const std::vector<Block>& blocks, at::Tensor x, const Call& call,
                const TransformerLayerOptions& options, bool is_training) {
   const double path = dropouts_of(options).path;
+  at::Tensor read = x, input = x;  // by a block, and its norm
+  const TransformerNormImpl* norm = nullptr;
   const auto added = [&](const Block& block) {
-    at::Tensor y = block.before != nullptr ? block.before->forward(x) : x;
-    y = std::visit(StepRun(call, options, y), block.step);
+    if (!block.is_parallel) read = x;
+    if (!block.is_parallel || block.before != norm)
+      input = block.before != nullptr ? block.before->forward(read) : read;
+    norm = block.before;
+    at::Tensor y = std::visit(StepRun(call, options, input), block.step);
     if (block.post != nullptr) y = block.post->forward(y);
     if (block.dropout != nullptr) y = drop(*block.dropout, y);
     if (block.scale != nullptr) y = block.scale->forward(y);
@@ -179,7 +187,8 @@ at::Tensor run(const std::vector<Block>& blocks, at::Tensor x, const Call& call,
     return drop_path(y, path, is_training, options.batch_first());
   };
   for (const Block& block : blocks) {
-    x = x + added(block);
+    const at::Tensor y = added(block);
+    x = (block.residual_of_norm ? input : x) + y;
     if (block.after != nullptr) x = block.after->forward(x);
     if (block.output_factor != nullptr) x = x * *block.output_factor;
   }

@@ -16,6 +16,37 @@
 #include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc {
+namespace {
+
+// Which norms there are, and what needs them.
+void check_norms(const char* module, const TransformerLayerOptions& options) {
+  const bool is_parallel = options.parallel() != Parallel::None;
+  const std::pair<bool, const char*> of_pre_norms[] = {
+      {!options.first_norm(), "first_norm(false)"},
+      {!options.second_norm(), "second_norm(false)"},
+      {options.residual_of_norm(), "residual_of_norm(true)"},
+      {is_parallel, "parallel"},
+      {options.post_norms(), "post_norms(true)"},
+      {options.output_factor(), "output_factor(true)"},
+      {options.per_layer_input().has_value(), "per_layer_input"}};
+  for (const auto& [is_set, name] : of_pre_norms) {
+    TORCH_CHECK_VALUE(options.norm_first() || !is_set, "[", module, "] ", name,
+                      " must be with norm_first(true). Got norm_first(false)");
+    TORCH_CHECK_VALUE(!is_parallel || !is_set || name == std::string_view("parallel"), "[", module,
+                      "] parallel must be without ", name, ". Got both");
+  }
+  TORCH_CHECK_VALUE(!is_parallel || !options.adapter(), "[", module,
+                    "] parallel must be without adapter. Got both");
+  TORCH_CHECK_VALUE(!options.qk_norm() || options.norm_kind() != NormKind::Affine, "[", module,
+                    "] qk_norm(true) must be with a norm_kind that normalises. Got "
+                    "NormKind::Affine");
+  TORCH_CHECK_VALUE(options.qk_norm() || !(options.qk_norm_bias() || options.qk_norm_per_head() ||
+                                           options.qk_norm_after_rotary()),
+                    "[", module, "] qk_norm_bias, qk_norm_per_head and qk_norm_after_rotary must be "
+                    "with qk_norm(true). Got qk_norm(false)");
+}
+
+}  // namespace
 
 void check_layer(const char* module, const TransformerLayerOptions& options) {
   check_positive(module, "d_model", options.d_model());
@@ -32,22 +63,11 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
                     options.num_heads());
   const double scale = options.layer_scale().value_or(1.0);
   TORCH_CHECK_VALUE(std::isfinite(scale), "[", module, "] layer_scale must be finite. Got ", scale);
-  TORCH_CHECK_VALUE(options.norm_first() || (options.first_norm() && !options.post_norms()), "[",
-                    module, "] ", options.first_norm() ? "post_norms(true)" : "first_norm(false)",
-                    " must be with norm_first(true). Got norm_first(false)");
-  const bool is_rms =
-      options.norm_kind() == NormKind::RMS || options.norm_kind() == NormKind::RMSPlusOne;
-  TORCH_CHECK_VALUE(!options.qk_norm() || is_rms || options.qk_norm_whole(), "[", module,
-                    "] qk_norm(true) must be with an RMS norm_kind. Got NormKind::",
-                    options.norm_kind() == NormKind::Layer ? "Layer" : "Affine");
+  check_norms(module, options);
   TORCH_CHECK_VALUE(std::isfinite(options.residual_scale()), "[", module,
                     "] residual_scale must be finite. Got ", options.residual_scale());
   if (options.per_layer_input())
     check_positive(module, "per_layer_input", *options.per_layer_input());
-  TORCH_CHECK_VALUE(options.norm_first() || !(options.per_layer_input() || options.output_factor()),
-                    "[", module, "] ",
-                    options.output_factor() ? "output_factor(true)" : "per_layer_input",
-                    " must be with norm_first(true). Got norm_first(false)");
   if (options.adapter()) check_positive(module, "adapter.width", options.adapter()->width());
   TORCH_CHECK_VALUE(!options.adapter() || options.feed_forward() == FeedForward::Plain, "[", module,
                     "] adapter must be with FeedForward::Plain. Got FeedForward::Gated");
@@ -108,7 +128,14 @@ MultiheadAttentionOptions attention_options(const TransformerLayerOptions& optio
   MultiheadAttentionOptions own(options.d_model(), options.num_heads());
   if (options.qk_norm()) own.qk_norm(options.norm_kind());
   if (options.qk_norm() || options.value_norm()) own.qk_norm_eps(options.layer_norm_eps());
-  own.qk_norm_whole(options.qk_norm_whole()).value_norm(options.value_norm());
+  own.qk_norm_whole(options.qk_norm_whole())
+      .qk_norm_bias(options.qk_norm_bias())
+      .qk_norm_per_head(options.qk_norm_per_head())
+      .qk_norm_after_rotary(options.qk_norm_after_rotary())
+      .value_norm(options.value_norm())
+      .qkv_clip(options.qkv_clip())
+      .softcap(options.attention_softcap())
+      .query_growth(options.query_growth());
   return own.num_kv_heads(options.num_kv_heads())
       .head_dim(options.head_dim())
       .scale(options.attention_scale())
@@ -175,7 +202,8 @@ TransformerNorm make_norm(const TransformerLayerOptions& options) {
   return TransformerNorm(TransformerNormOptions(options.d_model())
                              .kind(options.norm_kind())
                              .eps(options.layer_norm_eps())
-                             .bias(options.norm_bias().value_or(options.bias())));
+                             .bias(options.norm_bias().value_or(options.bias()))
+                             .elementwise_affine(options.norm_affine()));
 }
 
 TransformerNorm make_final_norm(TransformerLayerOptions layer, std::optional<double> eps,

@@ -32,7 +32,8 @@ void TransformerEncoderLayerImpl::reset() {
   dropout = register_module("dropout", torch::nn::Dropout(drops.activation));
   linear2 = register_module("linear2", make_linear2(options));
   if (options.first_norm()) norm1 = register_module("norm1", make_norm(options));
-  norm2 = register_module("norm2", make_norm(options));
+  if (options.second_norm() && options.parallel() != Parallel::SharedNorm)
+    norm2 = register_module("norm2", make_norm(options));
   if (options.post_norms()) {
     post_norm1 = register_module("post_norm1", make_norm(options));
     post_norm2 = register_module("post_norm2", make_norm(options));

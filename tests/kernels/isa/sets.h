@@ -38,9 +38,9 @@ inline void expect_on_each_set(
 }
 
 /// The kernels of the activations, in the order of ActivationKernels.
-inline std::array<ActivationKernel, 5> activations(const InferenceKernels& use) {
+inline std::array<ActivationKernel, 6> activations(const InferenceKernels& use) {
   const ActivationKernels& all = use.activation;
-  return {all.relu, all.gelu, all.silu, all.gelu_tanh, all.quick_gelu};
+  return {all.relu, all.gelu, all.silu, all.gelu_tanh, all.quick_gelu, all.relu_squared};
 }
 
 }  // namespace posenc::kernels::inference

@@ -79,6 +79,75 @@ TEST(EncoderLayerOptions, TheirNormsAreThoseOfTheirKind) {
   EXPECT_TRUE(bit_equal(TransformerNorm(options().kind(NormKind::RMSPlusOne))->forward(x),
                         TransformerNorm(options().kind(NormKind::RMS))->forward(x)))
       << "initial weights multiply by one";
+  TransformerNorm layer_plus_one(options().kind(NormKind::LayerPlusOne));
+  EXPECT_TRUE(bit_equal(layer_plus_one->forward(x), torch::layer_norm(x, {8}, {}, {}, 0.01)));
+  layer_plus_one->weight.copy_(weight - 1);
+  layer_plus_one->bias.copy_(bias);
+  EXPECT_TRUE(near(layer_plus_one->forward(x), layer->forward(x), 1e-5));
+  for (const auto kind : {NormKind::Layer, NormKind::RMS, NormKind::LayerPlusOne}) {
+    TransformerNorm plain(options().kind(kind).elementwise_affine(false));
+    EXPECT_TRUE(plain->parameters().empty());
+    EXPECT_TRUE(bit_equal(plain->forward(x), TransformerNorm(options().kind(kind))->forward(x)));
+  }
+}
+
+TEST(EncoderLayerOptions, NormsOfHeadsHaveAWeightForEach) {
+  const torch::NoGradGuard no_grad;
+  auto of_heads = with_drawn_weights(TransformerNorm(TransformerNormOptions(8).num_heads(3)));
+  const auto x = torch::randn({2, 3, 8});
+  for (int64_t head = 0; head < 3; ++head) {
+    TransformerNorm one(8);
+    one->weight.copy_(of_heads->weight[head]);
+    one->bias.copy_(of_heads->bias[head]);
+    EXPECT_TRUE(near(of_heads->forward(x).select(1, head), one->forward(x.select(1, head)), 1e-6));
+  }
+  EXPECT_ERROR(TransformerNorm(TransformerNormOptions(8).num_heads(3).kind(NormKind::RMS)),
+               c10::ValueError, "num_heads must be with NormKind::Layer. Got rms");
+}
+
+TEST(EncoderLayerOptions, ParallelBlocksReadTheInputOfTheLayer) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 8});
+  for (const auto parallel : {Parallel::None, Parallel::SharedNorm, Parallel::TwoNorms}) {
+    auto layer = with_drawn_weights(TransformerEncoderLayer(
+        TransformerLayerOptions(8, 2).d_ff(5).dropout(0.0).norm_first(true).parallel(parallel)));
+    EXPECT_EQ(layer->norm2.is_empty(), parallel == Parallel::SharedNorm);
+    const auto input = layer->norm1->forward(x);
+    const auto attended = layer->self_attn->forward(input, input, input);
+    const auto read = parallel == Parallel::None ? x + attended : x;
+    const auto normal = (layer->norm2 ? layer->norm2 : layer->norm1)->forward(read);
+    const auto network = layer->linear2->forward(torch::relu(layer->linear1->forward(normal)));
+    EXPECT_TRUE(near(layer->forward(x), x + attended + network, 1e-5));
+  }
+}
+
+TEST(EncoderLayerOptions, AResidualMayBeTheNormalisedInput) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 8});
+  auto layer = with_drawn_weights(TransformerEncoderLayer(
+      TransformerLayerOptions(8, 2).d_ff(5).dropout(0.0).norm_first(true).residual_of_norm(true)));
+  const auto input = layer->norm1->forward(x);
+  const auto middle = layer->norm2->forward(input + layer->self_attn->forward(input, input, input));
+  const auto network = layer->linear2->forward(torch::relu(layer->linear1->forward(middle)));
+  EXPECT_TRUE(near(layer->forward(x), middle + network, 1e-5));
+}
+
+TEST(EncoderLayerOptions, ProjectionsMayBeClipped) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 8});
+  auto attention = with_drawn_weights(MultiheadAttention(MultiheadAttentionOptions(8, 2)));
+  auto clipped = with_drawn_weights(
+      MultiheadAttention(MultiheadAttentionOptions(8, 2).qkv_clip(0.4)));
+  const auto rows = torch::linear(x, attention->in_proj_weight, attention->in_proj_bias);
+  const auto heads = [](const torch::Tensor& part) {
+    return part.unflatten(-1, {2, 4}).transpose(1, 2);
+  };
+  const auto parts = rows.clamp(-0.4, 0.4).chunk(3, -1);
+  const auto shares =
+      (heads(parts[0]).matmul(heads(parts[1]).transpose(-1, -2)) / 2.0).softmax(-1);
+  const auto context = shares.matmul(heads(parts[2])).transpose(1, 2).flatten(2);
+  EXPECT_TRUE(near(clipped->forward(x, x, x), attention->out_proj->forward(context), 1e-5));
+  EXPECT_FALSE(near(clipped->forward(x, x, x), attention->forward(x, x, x), 1e-2));
 }
 
 TEST(EncoderLayerOptions, AWindowMasksWhatIsFurtherAway) {
@@ -193,7 +262,22 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
   const std::pair<TransformerLayerOptions, const char*> cases[] = {
       {plain().first_norm(false), "first_norm(false) must be with norm_first(true)"},
       {plain().post_norms(true), "post_norms(true) must be with norm_first(true)"},
-      {plain().qk_norm(true), "qk_norm(true) must be with an RMS norm_kind"},
+      {plain().qk_norm(true).norm_kind(NormKind::Affine),
+       "qk_norm(true) must be with a norm_kind that normalises. Got NormKind::Affine"},
+      {plain().qk_norm_per_head(true),
+       "qk_norm_bias, qk_norm_per_head and qk_norm_after_rotary must be with qk_norm(true)"},
+      {plain().qk_norm(true).qk_norm_bias(true).norm_kind(NormKind::RMS),
+       "qk_norm_bias(true) must be with NormKind::Layer. Got rms"},
+      {plain().qk_norm(true).qk_norm_per_head(true).qk_norm_whole(true),
+       "qk_norm_per_head(true) must be without qk_norm_whole. Got both"},
+      {plain().qkv_clip(-1.0), "qkv_clip must not be negative. Got -1"},
+      {plain().second_norm(false), "second_norm(false) must be with norm_first(true)"},
+      {plain().residual_of_norm(true), "residual_of_norm(true) must be with norm_first(true)"},
+      {plain().parallel(Parallel::TwoNorms), "parallel must be with norm_first(true)"},
+      {plain().norm_first(true).parallel(Parallel::SharedNorm).post_norms(true),
+       "parallel must be without post_norms(true). Got both"},
+      {plain().norm_first(true).parallel(Parallel::SharedNorm).adapter(AdapterOptions(3)),
+       "parallel must be without adapter. Got both"},
       {plain().window(-1), "window must not be negative. Got -1"},
       {plain().residual_scale(NAN), "residual_scale must be finite. Got nan"},
       {plain().output_factor(true), "output_factor(true) must be with norm_first(true)"},
@@ -248,6 +332,11 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
       {plain().transformer_xl(TransformerXLOptions(SinusoidOptions(8))), "transformer_xl"},
       {plain().conformer(ConformerOptions(3)), "conformer"},
       {plain().first_norm(false), "first_norm"},
+      {plain().second_norm(false), "second_norm"},
+      {plain().residual_of_norm(true), "residual_of_norm"},
+      {plain().parallel(Parallel::SharedNorm), "parallel"},
+      {plain().norm_affine(false), "norm_affine"},
+      {plain().qkv_clip(1.0), "qkv_clip"},
       {plain().post_norms(true), "post_norms"},
       {plain().residual_scale(0.5), "residual_scale"},
       {plain().per_layer_input(3), "per_layer_input"},

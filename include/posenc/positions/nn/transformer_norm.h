@@ -2,6 +2,8 @@
 
 #include <torch/nn/pimpl.h>
 
+#include <optional>
+
 #include "posenc/core/cloneable.h"
 #include "posenc/core/fields.h"
 #include "posenc/export.h"
@@ -35,8 +37,12 @@ struct TransformerNormOptions {
   TORCH_ARG(bool, bias) = true;
   /// Whether there is a weight, and a bias: torch.nn.LayerNorm's elementwise_affine.
   TORCH_ARG(bool, elementwise_affine) = true;
+  /// The number of heads, of which each has its own weight, and bias, (num_heads, D); x is
+  /// (..., num_heads, D) then. Only with NormKind::Layer. Not of heads unless set.
+  TORCH_ARG(std::optional<int64_t>, num_heads) = std::nullopt;
 
-  POSENC_FIELDS(TransformerNormOptions, d_model_, kind_, eps_, bias_, elementwise_affine_);
+  POSENC_FIELDS(TransformerNormOptions, d_model_, kind_, eps_, bias_, elementwise_affine_,
+                num_heads_);
 };
 
 /// A norm of a Transformer layer, whose kind is an option: LayerNorm, RMSNorm or neither.
@@ -48,13 +54,13 @@ struct TransformerNormOptions {
 /// torch::Tensor x = norm->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
 /// ```
 ///
-/// Keys: `weight` (D), initialised to ones, or to zeros with NormKind::RMSPlusOne; `bias` (D),
-/// initialised to zeros.
+/// Keys: `weight` (D), initialised to ones, or to zeros with the kinds that add one to it; `bias`
+/// (D), initialised to zeros; both (num_heads, D) with num_heads.
 ///
 /// Errors: those of LayerNorm and RMSNorm.
 ///
-/// Source: torch.nn.LayerNorm; in transformers 5.23 `LlamaRMSNorm`, `Gemma3RMSNorm` and
-/// MobileBERT's `NoNorm`.
+/// Source: torch.nn.LayerNorm; in transformers 5.23 `LlamaRMSNorm`, `Gemma3RMSNorm`,
+/// `NemotronLayerNorm1P`, `CohereLayerNorm` and MobileBERT's `NoNorm`.
 class TransformerNormImpl : public Cloneable<TransformerNormImpl> {
  public:
   /// A layer norm.
@@ -72,8 +78,8 @@ class TransformerNormImpl : public Cloneable<TransformerNormImpl> {
   torch::Tensor forward(const torch::Tensor& x);
 
   TransformerNormOptions options;  ///< the options given to the constructor
-  torch::Tensor weight;            ///< (D)
-  torch::Tensor bias;              ///< (D), undefined with bias(false) and in an RMS norm
+  torch::Tensor weight;  ///< (D), undefined with elementwise_affine(false)
+  torch::Tensor bias;    ///< (D), undefined with bias(false) as well, and in an RMS norm
 };
 
 TORCH_MODULE(TransformerNorm);

@@ -28,8 +28,13 @@ struct Alibi {
   /// Falcon; otherwise it is that of their places, as in MPT. They differ where padding is between
   /// tokens.
   bool counts_tokens = false;
+  /// Multiplies the biases: Falcon's, which are scaled as the products of queries and keys are.
+  double factor = 1.0;
+  /// Whether slopes, and their products with the positions of keys, are rounded to bfloat16, so
+  /// that a bias depends on the position of its key, and not on the distance alone: Falcon.
+  bool bfloat16 = false;
 
-  POSENC_FIELDS(Alibi, slopes, bias_max, counts_tokens);
+  POSENC_FIELDS(Alibi, slopes, bias_max, counts_tokens, factor, bfloat16);
 };
 
 }  // namespace relative
@@ -44,10 +49,8 @@ struct Alibi {
 /// transformers 5.23; `AlibiPositionalBias` of x-transformers 2.31.10.
 at::Tensor alibi_slopes(int64_t heads, relative::Slopes kind = relative::Slopes::Bloom,
                         double bias_max = 8.0);
-/// The same for a stack's ALiBi.
-inline at::Tensor alibi_slopes(int64_t heads, const relative::Alibi& alibi) {
-  return alibi_slopes(heads, alibi.slopes, alibi.bias_max);
-}
+/// The same for a stack's ALiBi, times its factor.
+at::Tensor alibi_slopes(int64_t heads, const relative::Alibi& alibi);
 
 /// The positions of the keys that BLOOM and Falcon multiply by the slopes: the number of tokens
 /// before each, so that padding shifts nothing; 0 for padding.

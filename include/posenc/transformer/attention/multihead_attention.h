@@ -17,20 +17,12 @@
 #include "posenc/positions/nn/rotary_embedding.h"
 #include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/attention/key_value_cache.h"
+#include "posenc/transformer/attention/query_growth.h"
 #include "posenc/transformer/functional/multihead_attention.h"
 
 namespace posenc POSENC_EXPORT {
 
 struct MultiheadAttentionAccess;
-
-/// The factor of a query at a position: 1 + beta log(1 + floor(position / length)), after it is
-/// rotated: Ministral 3.
-struct QueryGrowth {
-  double beta = 0.0;   ///< how fast it grows
-  int64_t length = 1;  ///< the positions of factor 1; at least 1
-
-  POSENC_FIELDS(QueryGrowth, beta, length);
-};
 
 /// Options of MultiheadAttention.
 struct MultiheadAttentionOptions {
@@ -50,12 +42,12 @@ struct MultiheadAttentionOptions {
   /// Normalises each head of queries and keys before they are rotated, by a norm of this kind; none
   /// unless set. Qwen 3: NormKind::RMS, Gemma 3: NormKind::RMSPlusOne.
   TORCH_ARG(std::optional<NormKind>, qk_norm) = std::nullopt;
-  /// Whether these norms are of all heads of queries as one, and of all of keys, without bias:
-  /// ESMC.
+  /// Whether these norms are of all heads of queries as one, and of all of keys: ESMC.
   TORCH_ARG(bool, qk_norm_whole) = false;
   /// Whether these norms have a bias, with NormKind::Layer: Phi.
   TORCH_ARG(bool, qk_norm_bias) = false;
-  /// Whether each head has its own weight in these norms, (num_heads, Dh): Cohere, StableLM.
+  /// Whether each head has its own weight in these norms, (num_heads, Dh), with NormKind::Layer:
+  /// Cohere, StableLM.
   TORCH_ARG(bool, qk_norm_per_head) = false;
   /// Whether these norms are of queries and keys that have been rotated: Hunyuan.
   TORCH_ARG(bool, qk_norm_after_rotary) = false;
@@ -125,7 +117,8 @@ struct MultiheadAttentionOptions {
 ///
 /// Keys: `in_proj_weight` (Eq + 2 Ekv, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight`
 /// if the widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`; with
-/// qk_norm `q_norm.weight` and `k_norm.weight`, (Dh), or (Eq) and (Ekv) with qk_norm_whole; with a
+/// qk_norm `q_norm.weight` and `k_norm.weight`, (Dh), or (Eq) and (Ekv) with qk_norm_whole, or
+/// (num_heads, Dh) and (num_kv_heads, Dh) with qk_norm_per_head, and biases with qk_norm_bias; with a
 /// rotary embedding `rotary.inv_freq`, which is not in PyTorch's state_dict; with `relative`
 /// `relative_attention_bias.weight` (rows, num_heads), which is added to the scores of query i and
 /// key j by the distance j - i, and in step() by that of the tokens' places in the cache. The same

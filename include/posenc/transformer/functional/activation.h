@@ -10,8 +10,8 @@
 namespace posenc POSENC_EXPORT {
 
 /// A function of each element: the activation of a feed-forward network, of a gate, of a head, or
-/// of a stage of sentence-transformers. Frozen layers have kernels for ReLU, GELU, GELUTanh,
-/// QuickGELU and SiLU, which have the same bits on all processors with fused multiply-add; the
+/// of a stage of sentence-transformers. Frozen layers have kernels for ReLU, ReLUSquared, GELU,
+/// GELUTanh, QuickGELU and SiLU, which have the same bits on all processors with fused multiply-add; the
 /// others are LibTorch's there too, which may round differently on another processor.
 enum class Activation {
   Identity,      ///< x
@@ -59,7 +59,7 @@ namespace functional {
 ///
 /// Errors: c10::TypeError for an x that is not floating-point.
 ///
-/// Source: torch.nn.functional; `QuickGELUActivation` of transformers.
+/// Source: torch.nn.functional; `QuickGELUActivation` and `ReLUSquaredActivation` of transformers.
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
 }  // namespace functional

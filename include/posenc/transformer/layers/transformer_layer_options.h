@@ -17,6 +17,7 @@
 #include "posenc/positions/relative/index.h"
 #include "posenc/positions/relative/window.h"
 #include "posenc/transformer/attention/disentangled_options.h"
+#include "posenc/transformer/attention/query_growth.h"
 #include "posenc/transformer/attention/transformer_xl_options.h"
 #include "posenc/transformer/functional/activation.h"
 #include "posenc/transformer/layers/adapter_options.h"
@@ -105,7 +106,8 @@ struct TransformerLayerOptions {
   /// Whether a block's normalised input, and not x, is what its output is added to: BLOOM's
   /// apply_residual_connection_post_layernorm. Needs norm_first. Encoders only.
   TORCH_ARG(bool, residual_of_norm) = false;
-  /// Whether both blocks read x. Needs norm_first. Encoders only.
+  /// Whether both blocks read x. Needs norm_first and norms of inputs alone; not with
+  /// residual_of_norm, an adapter, per_layer_input or output_factor. Encoders only.
   TORCH_ARG(Parallel, parallel) = Parallel::None;
   /// Normalises the output of each block as well, before it is added to x: Gemma. Needs norm_first.
   /// Encoders only.
@@ -114,7 +116,8 @@ struct TransformerLayerOptions {
   TORCH_ARG(NormKind, norm_kind) = NormKind::Layer;
   /// Added to the variance, or the mean square, in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
-  /// Whether the norms have a weight, and a bias; false: OLMo.
+  /// Whether the norms have a weight, and a bias; false: OLMo. Those of qk_norm have one. Encoders
+  /// only.
   TORCH_ARG(bool, norm_affine) = true;
   /// Whether linear layers and norms have a bias; the four options below set it for some of them.
   TORCH_ARG(bool, bias) = true;
@@ -168,21 +171,17 @@ struct TransformerLayerOptions {
   /// Rotates queries and keys by their positions; none unless set. Encoders only, as qk_norm and
   /// window.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
-  /// Normalises each head of queries and keys, before they are rotated, by an RMS norm of the
-  /// norms' kind and epsilon. Needs an RMS norm_kind, but with qk_norm_whole.
+  /// Normalises each head of queries and keys, before they are rotated, by a norm of the norms' kind
+  /// and epsilon, without bias; not with NormKind::Affine.
   TORCH_ARG(bool, qk_norm) = false;
-  /// Whether qk_norm normalises all heads of queries as one, and all of keys, by norms without
-  /// bias, which may then be of NormKind::Layer: ESMC.
+  /// Whether qk_norm normalises all heads of queries as one, and all of keys: ESMC.
   TORCH_ARG(bool, qk_norm_whole) = false;
-  /// The kind of these norms, norm_kind unless set; those of NormKind::Layer have a bias only with
-  /// qk_norm_bias. Encoders only.
-  TORCH_ARG(std::optional<NormKind>, qk_norm_kind) = std::nullopt;
-  /// Whether the norms of qk_norm have a bias, with NormKind::Layer: Phi.
+  /// Whether the norms of qk_norm have a bias, with NormKind::Layer: Phi. Encoders only.
   TORCH_ARG(bool, qk_norm_bias) = false;
-  /// Whether each head has its own weight in the norms of qk_norm, (heads, head_dim): Cohere,
-  /// StableLM.
+  /// Whether each head has its own weight in the norms of qk_norm, (heads, head_dim), with
+  /// NormKind::Layer: Cohere, StableLM. Encoders only.
   TORCH_ARG(bool, qk_norm_per_head) = false;
-  /// Whether qk_norm normalises queries and keys after they are rotated: Hunyuan.
+  /// Whether qk_norm normalises queries and keys after they are rotated: Hunyuan. Encoders only.
   TORCH_ARG(bool, qk_norm_after_rotary) = false;
   /// Queries, keys and values are limited to -qkv_clip .. qkv_clip where they leave the projection:
   /// OLMo, MPT. Encoders only.
@@ -208,8 +207,8 @@ struct TransformerLayerOptions {
                 norm_kind_, layer_norm_eps_, norm_affine_, bias_, qkv_bias_, query_bias_, key_bias_,
                 value_bias_, out_bias_, linear1_bias_, linear2_bias_, norm_bias_, batch_first_,
                 residual_scale_, adapter_, per_layer_input_, output_factor_, num_kv_heads_,
-                head_dim_, relative_, grid_bias_, rotary_, qk_norm_, qk_norm_whole_, qk_norm_kind_,
-                qk_norm_bias_, qk_norm_per_head_, qk_norm_after_rotary_, qkv_clip_,
+                head_dim_, relative_, grid_bias_, rotary_, qk_norm_, qk_norm_whole_, qk_norm_bias_,
+                qk_norm_per_head_, qk_norm_after_rotary_, qkv_clip_,
                 attention_softcap_, query_growth_, value_norm_, attention_scale_, window_);
   POSENC_TRAINING_FIELDS(dropout_, dropouts_, layer_scale_, python_dropout_order_);
 };
