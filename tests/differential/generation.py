@@ -288,7 +288,7 @@ def runs_out(subject: Subject, given: dict, settings: dict) -> bool:
     return not bool((scores > -1e8).all()) or any(bool(step.isneginf().all(1).any()) for step in out.scores)
 
 
-def compare(subject: Subject, given: dict, settings: dict, got: dict[str, torch.Tensor], fills: set[int]) -> str:
+def compare(subject: Subject, given: dict, settings: dict, got: dict[str, torch.Tensor], fills: set[int], oracle=theirs) -> str:
     ours, our_scores = got["sequences"].tolist(), got.get("sequences_scores", torch.tensor([])).tolist()
     why, whole = "", subject.settings | settings
 
@@ -301,7 +301,7 @@ def compare(subject: Subject, given: dict, settings: dict, got: dict[str, torch.
 
     for number in range(-1, NUDGES):
         model = subject.model if number < 0 else nudged(subject.model, number)
-        rows, scores = theirs(model, given, settings | subject.options)
+        rows, scores = oracle(model, given, settings | subject.options)
         if not rows:
             return ""
         wrong = [i for i in range(len(rows)) if differs(i, rows, scores)]

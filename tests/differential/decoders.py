@@ -1,0 +1,312 @@
+"""Decoder-only language models in folders with random settings and weights, written by transformers and as other releases and
+tools wrote them: `posenc generate --logits` and `posenc encode`, frozen and plain, and searches with random settings.
+
+A row's result has to be that of transformers for the row alone, without its padding, which is on either side. Logits and hidden
+states may differ by 1e-5 of the largest and eight times by what transformers itself is off from float64.
+"""
+
+import copy
+import json
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import decoder_configs as configs
+import generation
+from generation import Subject
+from harness import Draw, Failure, Programs
+from seq2seq import NEAR, save
+from written import read, written
+
+MODELS, SEARCHES = 5, 2
+ENCODED = ("last_hidden_state",)
+PREFIXES = {"gpt_neox": "gpt_neox.", "bloom": "transformer.", "opt": "model.decoder."}
+TOLD: set[str] = set()  # of the types that the command does not load, those that have been printed
+
+
+def randomise(draw: Draw, model) -> None:
+    spread = draw.choice([0.05, 0.2, 0.4])
+    with torch.no_grad():
+        for value in model.parameters():
+            value.copy_(draw.normal(*value.shape) * spread + (1.0 if value.dim() == 1 and draw.coin() else 0.0))
+
+
+def old_rotation(draw: Draw, kind: str, settings: dict) -> dict:
+    """The rotary embedding as files of transformers 4 state it."""
+    rope = copy.deepcopy(settings.get("rope_parameters"))
+    if not rope or draw.coin():
+        return settings
+    old = {name: value for name, value in settings.items() if name != "rope_parameters"}
+    if kind in ("gemma3_text", "olmo3"):
+        local = rope["sliding_attention"]["rope_theta"]
+        rope = rope["full_attention"]
+        old |= {"rope_local_base_freq": local} if kind == "gemma3_text" else {}
+    theta, part = rope.pop("rope_theta"), rope.pop("partial_rotary_factor", None)
+    if kind == "gpt_neox":
+        old |= {"rotary_emb_base": theta, "rotary_pct": 0.25 if part is None else part, **({"rope_theta": 77.0} if draw.coin() else {})}
+    else:
+        old |= {"rope_theta": theta} | ({} if part is None else {"partial_rotary_factor": part})
+    if kind == "phi3" and rope["rope_type"] == "longrope":
+        old["original_max_position_embeddings"] = rope.pop("original_max_position_embeddings")
+        rope["rope_type"] = draw.choice(["longrope", "su", "yarn"])
+    if rope["rope_type"] == "default" and len(rope) == 1:
+        return old | draw.choice([{}, {"rope_scaling": None}])
+    return old | {"rope_scaling": {draw.choice(["type", "rope_type"]): rope.pop("rope_type"), **rope}}
+
+
+def with_rivals(draw: Draw, kind: str, settings: dict) -> dict:
+    """An alias and the name that it stands for, with different values: the alias wins."""
+    rivals = [(own, alias) for own, alias in configs.config_class(kind).attribute_map.items() if alias in settings and draw.coin(0.2)]
+    return {own: settings[alias] * 2 for own, alias in rivals} | settings
+
+
+def text_of(draw: Draw, kind: str, settings: dict) -> dict:
+    """A config.json from which transformers reads something that it can load."""
+    kind_class = configs.config_class(kind)
+    first = read(kind_class, settings).to_dict()
+    settings = written(draw, kind_class, settings, same=True)
+    for change in (old_rotation, with_rivals):
+        changed = change(draw, kind, settings)
+        try:
+            same = read(kind_class, changed).to_dict()
+        except Exception:  # of transformers
+            continue
+        if change is old_rotation or {name: same[name] for name in first} == first:
+            settings = changed
+    return settings
+
+
+def leftovers(draw: Draw, kind: str, layer: str) -> dict[str, Tensor]:
+    """What old releases saved in a layer besides."""
+    mask = torch.ones(1, 1, 5, 5).tril().to(draw.choice([torch.bool, torch.uint8]))
+    place = {"gpt2": "attn.", "gptj": "attn.", "gpt_neo": "attn.attention.", "gpt_neox": "attention."}.get(kind)
+    found = {} if place is None else {f"{place}bias": mask, f"{place}masked_bias": torch.tensor(-1e9)}
+    if kind == "codegen":
+        found["attn.causal_mask"] = mask
+    if kind in ("codegen", "gptj"):
+        found["attn.embed_positions"] = draw.normal(8, 4)
+    if kind == "gpt_neox":
+        found["attention.rotary_emb.inv_freq"] = draw.normal(2)
+    if layer.startswith("model.layers."):
+        found["self_attn.rotary_emb.inv_freq"] = draw.normal(2)
+    return {f"{layer}.{name}": value for name, value in found.items()}
+
+
+def file_tensors(draw: Draw, kind: str, model) -> dict[str, Tensor]:
+    """The model's tensors as a file may have them: the head, prefixes, leftovers."""
+    tensors = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    tied = model.config.tie_word_embeddings
+    table = next(name for name, value in tensors.items() if value is not None and name.endswith(
+        ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")))  # fmt: skip
+    how = draw.choice(["as it is", "alone", "both", "other"]) if tied else "as it is"
+    head = "lm_head.weight" if "lm_head.weight" in tensors else "embed_out.weight"
+    if how == "alone":
+        tensors.pop(draw.choice([table, head]), None)
+    if how == "other":
+        tensors[head] = tensors[table] + 0.3 * draw.normal(*tensors[table].shape)
+    if how == "as it is" and tied:
+        tensors.pop(head, None)
+    if kind == "gpt_neox" and "lm_head.weight" in tensors and draw.coin():
+        tensors["embed_out.weight"] = tensors.pop("lm_head.weight")
+    layers = sorted({".".join(name.split(".")[: i + 1]) for name in tensors for i, part in enumerate(name.split(".")) if part.isdecimal()}, key=len)
+    if draw.coin(0.3):
+        for layer in [one for one in layers if one.count(".") == layers[0].count(".")]:
+            tensors |= leftovers(draw, kind, layer)
+    prefix = f"{model.base_model_prefix}."
+    if draw.coin(0.2):
+        tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
+    return tensors
+
+
+def model_of(draw: Draw, folder: Path, kind: str):
+    """A folder, and the model that transformers loads from it in float32."""
+    settings, config = configs.drawn_config(draw, kind)
+    cls = configs.model_class(kind)
+    model = cls(config).eval()
+    randomise(draw, model)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = text_of(draw, kind, settings)
+    text["architectures"] = [cls.__name__]
+    (folder / "config.json").write_text(json.dumps(text))
+    save(draw, folder, file_tensors(draw, kind, model))
+    loaded, info = cls.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    missing = set(info["missing_keys"]) - {"lm_head.weight"}
+    if missing or info["mismatched_keys"]:
+        raise ValueError(f"{kind}: the folder lacks {missing or info['mismatched_keys']}: {folder}")
+    return loaded.eval()
+
+
+def rows_of(draw: Draw, vocab: int, most: int) -> dict[str, Tensor]:
+    """Ids of rows of unequal lengths, each padded on one side with anything."""
+    rows = draw.randint(1, 4)
+    lengths = [draw.randint(1, most) for _ in range(rows)]
+    sides = [draw.coin()] * rows if draw.coin(0.8) else [draw.coin() for _ in range(rows)]
+    filler = draw.choice([0, 1, vocab - 1, vocab + 7, -100])
+    width = max(lengths)
+    ids, mask = torch.full((rows, width), filler), torch.zeros(rows, width, dtype=torch.long)
+    for row, (length, is_left) in enumerate(zip(lengths, sides)):
+        place = slice(width - length, None) if is_left else slice(0, length)
+        ids[row, place] = draw.integers(vocab, length)
+        mask[row, place] = 1
+    if mask.all() and draw.coin():
+        return {"input_ids": ids}
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def mask_of(given: dict[str, Tensor]) -> Tensor:
+    return given.get("attention_mask", torch.ones_like(given["input_ids"])).bool()
+
+
+def outputs_of(model, ids: Tensor) -> dict[str, Tensor]:
+    """Of one row without padding."""
+    hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+    return {"logits": model(input_ids=ids, use_cache=False).logits[0], "last_hidden_state": hidden[0]}
+
+
+def off_by(model, given: dict[str, Tensor], got: dict[str, Tensor], names: tuple[str, ...]) -> str:
+    """Why a result is not that of transformers for each row alone, or ""."""
+    mask, wide = mask_of(given), None
+    for row, ids in enumerate(given["input_ids"]):
+        ids = ids[mask[row]][None]
+        expected = outputs_of(model, ids)
+        for name in names:
+            if name not in got:
+                return f"{name} is missing"
+            if not got[name].isfinite().all():
+                return f"{name} is not finite"
+            one, theirs = got[name][row][mask[row]].double(), expected[name].double()
+            if one.shape != theirs.shape:
+                return f"{name}: {tuple(got[name].shape)}, of a row {tuple(theirs.shape)}"
+            off, largest = (one - theirs).abs().max().item(), theirs.abs().max().item()
+            if off <= NEAR * largest:
+                continue
+            wide = copy.deepcopy(model).double() if wide is None else wide
+            true = outputs_of(wide, ids)[name]
+            rounding = (theirs - true).abs().max().item()
+            off = min(off, (one - true).abs().max().item())
+            if not off <= NEAR * largest + 8 * rounding:
+                return f"{name} of row {row}: off by {off:.3g} of {largest:.3g}, where transformers is by {rounding:.3g} from float64"
+    return ""
+
+
+def check_logits(draw: Draw, programs: Programs, kind: str, model, most: int) -> list[Failure]:
+    given = rows_of(draw, model.config.vocab_size, most)
+    failures = []
+    for more in (["--logits"], ["--logits", "--plain"]):
+        got = generation.searched(programs, given, {}, more)
+        why = got if isinstance(got, str) else off_by(model, given, got, ("logits", "last_hidden_state"))
+        failures += [Failure(f"{kind} {' '.join(more)} {config_in(programs)}", why)] if why else []
+    got = encoded(programs, given)
+    why = got if isinstance(got, str) else off_by(model, given, got, ENCODED)
+    return failures + ([Failure(f"{kind} encode {config_in(programs)}", why)] if why else [])
+
+
+def config_in(programs: Programs) -> str:
+    return (programs.folder / "model" / "config.json").read_text()
+
+
+def encoded(programs: Programs, given: dict[str, Tensor]) -> dict[str, Tensor] | str:
+    file, out = programs.folder / "in.safetensors", programs.folder / "out.safetensors"
+    save_file(given, file)
+    done = programs.posenc("encode", programs.folder / "model", "--in", file, "--out", out)
+    return done.stderr.strip() if done.returncode else load_file(out)
+
+
+def theirs(model, given: dict[str, Tensor], settings: dict) -> tuple[list[list[int]], list[float]]:
+    """Rows and scores of transformers, each prompt alone."""
+    model, kept = generation.without_nulls(model, settings)
+    rows, scores = [], []
+    for ids, mask in zip(given["input_ids"], mask_of(given)):
+        own = ids[mask][None]
+        out = model.generate(input_ids=own, attention_mask=torch.ones_like(own), **kept, return_dict_in_generate=True, output_scores=True)
+        rows += [ids.tolist() + one[own.shape[1] :] for one in out.sequences.tolist()]
+        found = getattr(out, "sequences_scores", None)
+        scores += [] if found is None else found.tolist()
+    return rows, scores
+
+
+def search_settings(draw: Draw, vocab: int, pad: int, end: int, longest: int) -> dict:
+    """Those of generation.py, with lengths that count the prompt."""
+    found = generation.settings_of(draw, vocab, pad, end)
+    found = {name: value for name, value in found.items() if not name.startswith("encoder_")}
+    for name in ("max_length", "min_length"):
+        if name in found:
+            found[name] += longest
+    return found
+
+
+def check_search(draw: Draw, programs: Programs, subject: Subject, samples: bool, longest: int) -> Failure | None:
+    vocab = subject.target
+    given = rows_of(draw, vocab, longest)
+    columns = int(mask_of(given).sum(1).max())
+    end = draw.choice([7, draw.randrange(vocab)])
+    settings = generation.sampling_of(draw, vocab) if samples else search_settings(draw, vocab, subject.pad, end, columns)
+    if samples:
+        given = {"input_ids": given["input_ids"][:1][mask_of(given)[:1]][None]}
+    if generation.is_void(subject.settings | settings):
+        return None
+    more = ["--plain"] if draw.coin(0.3) else []
+    got = generation.searched(programs, given, settings, more)
+    try:
+        if isinstance(got, str):
+            theirs(subject.model, given, settings)
+            why = got
+        elif samples:
+            why = generation.check_samples(subject, given, settings, got["sequences"])
+        else:
+            why = generation.compare(subject, given, settings, got, generation.fills_of(subject, settings), theirs)
+    except (ValueError, RuntimeError, IndexError) as error:  # of transformers itself
+        why = "" if isinstance(got, str) else f"transformers refuses it: {error}"
+    what = f"{subject.kind} {json.dumps(settings)} {' '.join(more)}; of the folder: {json.dumps(subject.settings)}; {config_in(programs)}"
+    return Failure(what, why) if why else None
+
+
+def with_settings(draw: Draw, folder: Path, kind: str, model, longest: int) -> Subject:
+    """The model with settings of generate() in generation_config.json or in config.json, or none."""
+    vocab, pad = model.config.vocab_size, draw.choice([0, 2, None])
+    settings: dict = {"eos_token_id": draw.choice([7, [7, 3]]), "pad_token_id": pad}
+    if draw.coin():
+        drawn = search_settings(draw, vocab, pad or 0, 7, longest)
+        drawn = {name: drawn[name] for name in draw.sample(sorted(drawn), draw.randint(0, len(drawn))) if drawn[name] is not None}
+        settings |= {name: value for name, value in drawn.items() if name not in ("num_return_sequences", "num_beams")}
+    if generation.is_void(settings):
+        settings.pop("suppress_tokens")
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if draw.coin(0.7):
+        (folder / "generation_config.json").write_text(json.dumps(settings))
+    else:
+        config = folder / "config.json"
+        settings.pop("pad_token_id", None)  # which would be another row of the table
+        config.write_text(json.dumps(json.loads(config.read_text()) | settings))
+    model = type(model).from_pretrained(folder, dtype=torch.float32).eval()
+    own = model.generation_config.pad_token_id
+    return Subject(kind, model, vocab, vocab, 7 if own is None else own, settings, {})
+
+
+def one(draw: Draw, programs: Programs, kind: str) -> tuple[int, list[Failure]]:
+    folder = programs.folder / "model"
+    model = model_of(draw, folder, kind)
+    failures = check_logits(draw, programs, kind, model, configs.LEAST_POSITIONS - 4)
+    if failures and all("is not supported" in failure.why for failure in failures):
+        if kind not in TOLD:
+            print(f"decoders: not covered, as posenc does not load it: {kind}", flush=True)
+            TOLD.add(kind)
+        return 0, []
+    subject = with_settings(draw, folder, kind, model, 8)
+    found = [check_search(draw, programs, subject, number == SEARCHES, 8) for number in range(SEARCHES + 1)]
+    return 3 + len(found), failures + [failure for failure in found if failure]
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    count, failures = 0, []
+    with torch.no_grad():
+        for kind in draw.sample(configs.KINDS, MODELS):
+            cases, wrong = one(draw, programs.within(kind), kind)
+            count += cases
+            failures += wrong
+    return count, failures
