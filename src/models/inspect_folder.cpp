@@ -37,6 +37,9 @@ FolderInfo inspect_folder(const std::string& folder, const std::string& base) {
   const auto config = (std::filesystem::path(model) / "config.json").string();
   if (!io::may_exist(config)) return info;
   info.model_type = Settings(kInspect, config).text("model_type", "");
+  const hf::ModelType* const type = hf::find_model_type(info.model_type);
+  info.is_decoder = type != nullptr && type->decoder != nullptr;
+  info.is_encoder_decoder = type != nullptr && type->seq2seq != nullptr;
   info.embeddings_preset = embeddings_preset_of(info.model_type);
   return info;
 }

@@ -14,6 +14,8 @@ struct FolderInfo {
   std::string weights;     ///< path of the weights, of the index of their shards, or of a frozen
                            ///< model
   std::string model_type;  ///< that of config.json; empty if it has none
+  bool is_decoder = false;  ///< whether load_decoder() loads its model type
+  bool is_encoder_decoder = false;  ///< whether load_seq2seq() does
   std::string embeddings_preset;  ///< the preset of the model's embeddings; empty if there is none
   /// What a sentence-transformers model does after its encoder, such as `Pooling (mean_tokens)`,
   /// `Dense (2_Dense)` and `Normalize`; of one that begins with a Router also that, with its

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "inference/generate/step_model.h"
+#include "models/types/model_types.h"
 #include "posenc/models/generation_config.h"
 #include "weights/common/file.h"
 #include "weights/common/json.h"
@@ -211,6 +212,13 @@ double cutoff_in(const Settings& settings, const char* name) {
   return value > 0.0 && value < 1.0 ? value : 0.0;
 }
 
+// Those that read a source, which a decoder-only model has not.
+void refuse_settings_of_sources(const Settings& settings) {
+  for (const char* const name : {"encoder_repetition_penalty", "encoder_no_repeat_ngram_size"})
+    if (settings.has(name) && settings.real(name) > 0.0 && settings.real(name) != 1.0)
+      settings.refuse(name, "must not be set for a model without an encoder");
+}
+
 int64_t size_in(const Settings& settings, const char* name) {
   return std::max<int64_t>(0, settings.integer(name, -kMostColumns, kMostColumns));
 }
@@ -309,24 +317,37 @@ Settings generation_settings(const std::string& folder, const Settings& config,
   return settings;
 }
 
+Settings decoder_generation_settings(const std::string& folder, const SettingOverrides& overrides) {
+  const auto path = (std::filesystem::path(folder) / "config.json").string();
+  return generation_settings(folder, Settings(kLoad, path), overrides);
+}
+
+void rethrow_labelled(const Settings& settings, const c10::ValueError& error) {
+  constexpr std::string_view kGenerate = "[generate] ";
+  std::string what = error.what_without_backtrace();
+  if (!what.starts_with(kGenerate)) throw;
+  what.erase(0, kGenerate.size());
+  const std::string name = what.substr(0, what.find(' '));
+  const std::string label = settings.label_of(name);
+  if (!label.empty()) what.replace(0, name.size(), label);
+  TORCH_CHECK_VALUE(false, label.empty() ? settings.source() : std::string(kGenerate), what);
+}
+
 void check_search(const Settings& settings, const GenerateOptions& options,
                   const torch::Tensor& src, const TransformerOptions& model) {
-  constexpr std::string_view kGenerate = "[generate] ";
   try {
     plan_search(options, src, model);
   } catch (const c10::ValueError& error) {
-    std::string what = error.what_without_backtrace();
-    if (!what.starts_with(kGenerate)) throw;
-    what.erase(0, kGenerate.size());
-    const std::string name = what.substr(0, what.find(' '));
-    const std::string label = settings.label_of(name);
-    if (!label.empty()) what.replace(0, name.size(), label);
-    TORCH_CHECK_VALUE(false, label.empty() ? settings.source() : std::string(kGenerate), what);
+    rethrow_labelled(settings, error);
   }
 }
 
-GenerateOptions generate_options(const Settings& settings, int64_t vocab) {
-  const auto begins = begins_in(settings, vocab);
+GenerateOptions generate_options(const Settings& settings, int64_t vocab, Begin begin) {
+  std::vector<int64_t> begins = {0};
+  if (begin == Begin::StartToken)
+    begins = begins_in(settings, vocab);
+  else
+    refuse_settings_of_sources(settings);
   const int64_t beams = settings.integer("num_beams", 1, kMostRowsPerSource);
   const bool samples = settings.flag("do_sample");
   check_has_only_known_searches(settings, samples, beams);
@@ -345,9 +366,9 @@ GenerateOptions generate_options(const Settings& settings, int64_t vocab) {
   return options;
 }
 
-GenerateOptions generate_options_or_error(const Settings& settings, int64_t vocab) {
+GenerateOptions generate_options_or_error(const Settings& settings, int64_t vocab, Begin begin) {
   try {
-    return generate_options(settings, vocab);
+    return generate_options(settings, vocab, begin);
   } catch (const c10::ValueError& error) {
     return GenerateOptions(0, 0).unsupported(error.what_without_backtrace());
   }
@@ -371,7 +392,10 @@ GenerateOptions load_generation_config(const std::string& folder, const std::str
     for (const auto& [name, value] : given.object().items())
       extra[name] = {value, "overrides: " + name};
   }
-  return generate_options(generation_settings(folder, config, extra), kMostColumns);
+  const hf::ModelType* const type = hf::find_model_type(config.text("model_type", ""));
+  const bool is_decoder = type != nullptr && type->decoder != nullptr;
+  return generate_options(generation_settings(folder, config, extra), kMostColumns,
+                          is_decoder ? Begin::Prompt : Begin::StartToken);
 }
 
 }  // namespace posenc

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <map>
 #include <string>
 
@@ -29,15 +31,28 @@ using SettingOverrides = std::map<std::string, SettingOverride>;
 Settings generation_settings(const std::string& folder, const Settings& config,
                              const SettingOverrides& overrides = {});
 
+/// Those of a decoder-only language model.
+Settings decoder_generation_settings(const std::string& folder,
+                                     const SettingOverrides& overrides = {});
+
+/// What begins the rows of a search: a start token, or a prompt.
+enum class Begin { StartToken, Prompt };
+
 /// The options that they mean for a model with a vocabulary of `vocab` tokens.
-GenerateOptions generate_options(const Settings& settings, int64_t vocab);
+GenerateOptions generate_options(const Settings& settings, int64_t vocab,
+                                 Begin begin = Begin::StartToken);
 /// The same, or for settings that generate() does not have options whose `unsupported` says so.
-GenerateOptions generate_options_or_error(const Settings& settings, int64_t vocab);
+GenerateOptions generate_options_or_error(const Settings& settings, int64_t vocab,
+                                          Begin begin = Begin::StartToken);
 
 /// Throws what generate() would of these options, which `settings` mean, for sources `src` (B, S),
 /// before any work: an error says whose value it was.
 void check_search(const Settings& settings, const GenerateOptions& options,
                   const torch::Tensor& src, const TransformerOptions& model);
+
+/// Throws an error of generate() for options that `settings` mean so that it says whose value it
+/// was.
+[[noreturn]] void rethrow_labelled(const Settings& settings, const c10::ValueError& error);
 
 /// The token that fills returned rows after their end: pad_token_id, otherwise the first that ends
 /// them; -1 if there is neither. `beams`: in a beam search, where a pad_token_id of 0 is none.
