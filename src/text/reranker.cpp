@@ -31,7 +31,7 @@ struct RerankerParts {
   std::optional<FrozenClassifier> classifier = {};  // or else an encoder
   std::optional<FrozenEncoder> encoder = {};
   SentenceStages stages{nullptr};  // after it, or else logits
-  ModelWithLogits logits = {Encoder(nullptr), {}, {}};
+  ModelWithLogits logits = {Encoder(nullptr), {}, {}, {}};
   std::optional<ChatPairs> chat = {};
   std::optional<int64_t> max_length = {};
   RowRules rules = {};

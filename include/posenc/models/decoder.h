@@ -1,19 +1,25 @@
 #pragma once
 
-#include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/fields.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
 #include "posenc/inference/generate.h"
 #include "posenc/models/encoder.h"
 #include "posenc/transformer/attention/key_value_cache.h"
+#include "posenc/transformer/output_projection.h"
 #include "posenc/weights/load.h"
+
+namespace posenc {
+struct TokenRuns;  // private
+}
 
 namespace posenc POSENC_EXPORT {
 
@@ -32,8 +38,14 @@ struct DecoderOptions {
   TORCH_ARG(double, logit_scale) = 1.0;
   /// Then logits become softcap * tanh(logits / softcap): Gemma 2.
   TORCH_ARG(std::optional<double>, logit_softcap) = std::nullopt;
+  /// The most columns that generate() makes where no option names a length
+  /// (max_position_embeddings); any number unless set.
+  TORCH_ARG(std::optional<int64_t>, max_positions) = std::nullopt;
+  /// The most tokens of a row, where it is not a table of positions that bounds them: GPT-J, MPT.
+  TORCH_ARG(std::optional<int64_t>, max_tokens) = std::nullopt;
 
-  POSENC_FIELDS(DecoderOptions, model_, tied_, head_bias_, logit_scale_, logit_softcap_);
+  POSENC_FIELDS(DecoderOptions, model_, tied_, head_bias_, logit_scale_, logit_softcap_,
+                max_positions_, max_tokens_);
 };
 
 /// Inputs of a decoder besides the ids; all are optional.
@@ -43,7 +55,7 @@ struct DecoderInputs {
   TORCH_ARG(torch::Tensor, attention_mask) = {};
   /// Whether DecoderOutput::hidden_states are returned.
   TORCH_ARG(bool, output_hidden_states) = false;
-  /// Whether logits are computed of the last column only, (B, 1, V).
+  /// Whether logits are computed of the last token of each row only, (B, 1, V).
   TORCH_ARG(bool, last_logits_only) = false;
 };
 
@@ -63,13 +75,14 @@ struct DecoderOutput {
 /// A row's result is that of the row alone, without its padding: positions count tokens, and
 /// padding, which may be on either side, is seen by none. The rows of padding are finite.
 ///
-/// Keys: `model.*` (Encoder); `lm_head.weight` (V, D) unless tied, `lm_head.bias` (V).
+/// Keys: `model.*` (Encoder); `lm_head.weight` (V, D) unless tied, `lm_head.bias` (V) with
+/// head_bias.
 ///
 /// Errors: those of Encoder; c10::ValueError for ids outside the vocabulary at tokens, a mask of
 /// another shape, with a hole, or with a row without a token.
 ///
 /// Source: the `...ForCausalLM` classes of transformers 5.23.
-class DecoderImpl : public Cloneable<DecoderImpl> {
+class DecoderImpl : public Cloneable<DecoderImpl>, public StateDictTraits {
  public:
   /// A module with the given options.
   explicit DecoderImpl(DecoderOptions options_);
@@ -78,6 +91,10 @@ class DecoderImpl : public Cloneable<DecoderImpl> {
   /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
+  /// A deep copy, tied as this model is.
+  std::shared_ptr<torch::nn::Module> clone(
+      const std::optional<torch::Device>& device = std::nullopt) const override;
+  std::vector<TiedName> tied_names() const override;
 
   /// Computes the logits and hidden states of all columns.
   DecoderOutput forward(const torch::Tensor& ids, const DecoderInputs& inputs = {});
@@ -91,12 +108,20 @@ class DecoderImpl : public Cloneable<DecoderImpl> {
   DecoderOutput step(const torch::Tensor& ids, std::vector<KeyValueCache>& caches,
                      const DecoderInputs& inputs = {});
 
-  DecoderOptions options;              ///< the options given to the constructor
-  Encoder model{nullptr};              ///< the embeddings and layers
-  torch::nn::Linear lm_head{nullptr};  ///< the output layer, unless tied without a bias
+  /// The most tokens of a row: those of its table of positions, or options.max_tokens; the largest
+  /// int64_t where nothing bounds them.
+  int64_t most_tokens() const;
+
+  DecoderOptions options;             ///< the options given to the constructor
+  Encoder model{nullptr};             ///< the embeddings and layers
+  OutputProjection lm_head{nullptr};  ///< the output layer
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(DecoderInputs())})
+
+ private:
+  EncoderOutput hidden_rows(const TokenRuns& runs, bool output_hidden_states);
+  void tie();
 };
 
 TORCH_MODULE(Decoder);

@@ -240,7 +240,12 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderInputs())})
 
  private:
+  friend class DecoderImpl;
+
   EncoderOutput decoded(const torch::Tensor& ids, const EncoderInputs& inputs);
+  torch::Tensor embed(const torch::Tensor& input, const EncoderInputs& inputs, int64_t offset);
+  EncoderOutput step(const torch::Tensor& ids, std::vector<KeyValueCache>& caches,
+                     const EncoderInputs& inputs);
 };
 
 TORCH_MODULE(Encoder);

@@ -174,7 +174,8 @@ EncoderConfig read_encoder_config(const Settings& config, const std::string& req
   const hf::ModelType* const variant = of_type.variant == nullptr ? nullptr : of_type.variant(own);
   const hf::ModelType& model = variant == nullptr ? of_type : *variant;
   for (const auto& [name, value] : kFixed) {
-    if (is_read(model, name)) continue;
+    const bool is_of_decoder = model.decoder != nullptr && name == std::string_view("is_decoder");
+    if (is_of_decoder || is_read(model, name)) continue;
     if (own.has(name) && own.value(name) != value) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");
     }

@@ -192,19 +192,52 @@ EncoderOutput EncoderImpl::decoded(const torch::Tensor& ids, const EncoderInputs
   return out;
 }
 
+// The input of the first layer for tokens after `offset` others.
+torch::Tensor EncoderImpl::embed(const torch::Tensor& input, const EncoderInputs& inputs,
+                                 int64_t offset) {
+  const auto embed = [&](const torch::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
+    return embeddings->forward(ids, EncoderEmbeddingsInputs(of_embeddings).offset(offset));
+  };
+  const auto rows_of = [&](const torch::Tensor& ids) {
+    return token_rows(options, embeddings->tokens->weight, ids);
+  };
+  return embed_tokens(options, rows_of, input, inputs, embed);
+}
+
+// forward() of a causal encoder for the next tokens (B, t). The attention_mask is of all tokens so
+// far, (B, T), with padding before those of a row.
+EncoderOutput EncoderImpl::step(const torch::Tensor& ids, std::vector<KeyValueCache>& caches,
+                                const EncoderInputs& inputs) {
+  const int64_t past = caches.front().length();
+  const torch::Tensor& mask = inputs.attention_mask();
+  torch::Tensor positions;  // where they are not those of columns
+  if (mask.defined())
+    positions = (mask.cumsum(1) - 1).clamp_min(0).narrow(1, past, ids.size(1));
+  EncoderInputs own;
+  const bool has_table = options.embeddings()->position_ids() != embeddings::PositionIds::None;
+  const bool is_given = has_table && positions.defined();
+  if (is_given) own.position_ids(positions + options.embeddings()->first_position());
+  TransformerEncoderRecord record;
+  record.output_hidden_states = inputs.output_hidden_states();
+  EncoderOutput out;
+  out.embeddings = embed(ids, own, is_given ? 0 : past);
+  // Between two tokens of a row there are tokens alone, so that their distances are those of
+  // columns.
+  const AttentionMask seen = mask.defined() ? AttentionMask::key_padding(mask) : AttentionMask();
+  out.last_hidden_state = encoder->step(out.embeddings, caches, seen, positions, &record);
+  if (output_projection) out.last_hidden_state = output_projection->forward(out.last_hidden_state);
+  out.hidden_states = std::move(record.hidden_states);
+  if (record.output_hidden_states && !options.hidden_states_before_norm())
+    out.hidden_states.back() = out.last_hidden_state;
+  return out;
+}
+
 EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInputs& given) {
   check_encoder_inputs(options, input, given);
   if (transformer) return decoded(input, given);
   const EncoderInputs inputs = with_mask(options, input, given);
   EncoderOutput out;
-  const auto embed = [&](const torch::Tensor& ids, const EncoderEmbeddingsInputs& of_embeddings) {
-    return embeddings->forward(ids, of_embeddings);
-  };
-  const auto rows_of = [&](const torch::Tensor& ids) {
-    return token_rows(options, embeddings->tokens->weight, ids);
-  };
-  out.embeddings =
-      patches ? patches->forward(input) : embed_tokens(options, rows_of, input, inputs, embed);
+  out.embeddings = patches ? patches->forward(input) : embed(input, inputs, 0);
   if (takes_features(options)) {
     out.embeddings =
         functional::dropout(out.embeddings, options.encoder().layer().dropout(), is_training());

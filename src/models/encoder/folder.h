@@ -17,6 +17,8 @@ struct EncoderFolder {
   EncoderFolder(const char* caller, const std::string& folder, const LoadOptions& options,
                 EncoderConfig config, const std::string& path, const io::TensorSource& source,
                 Leftovers& leftovers);
+  /// The same folder with other tensors, of the same prefix.
+  EncoderFolder(const EncoderFolder& open, const io::TensorSource& other);
 
   const char* caller;  ///< the public function
   const std::string& folder;
@@ -28,6 +30,10 @@ struct EncoderFolder {
   const std::string prefix;  ///< of the encoder's tensors
   std::string given;         ///< the folder of the call, which may be that of an adapter
   lora::AdaptedSource* adapted = nullptr;  ///< `source`, if adapters are merged into it
+  bool is_strict = false;                  ///< whether each tensor has to be one of the model
+
+  /// Makes tensors that the model does not have errors, also those of layers beyond its own.
+  void be_strict();
 };
 
 /// Opens the folder and calls `read`, whose errors get the place of the weights in front, then
@@ -40,6 +46,13 @@ void read_encoder_folder(const char* caller, const std::string& folder, const Lo
 
 /// A tensor of a file in float32; undefined if there is none of this name.
 at::Tensor tensor_in(const io::TensorSource& source, const std::string& name);
+
+/// An adapter changes the table of tokens, and not the output layer that is tied to it: that gets
+/// an entry `out` of its own then.
+void keep_tied_output(const EncoderFolder& open, const std::string& out);
+
+/// Whether the tensor `name` of the file, which has it, is not `tensor`.
+bool differs(const EncoderFolder& open, const std::string& name, const at::Tensor& tensor);
 
 /// Whether the configuration has a pooler whose tensors are not in the file.
 bool lacks_pooler(const EncoderFolder& open);

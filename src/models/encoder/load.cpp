@@ -1,5 +1,6 @@
 #include "models/encoder/folder.h"
 
+#include <ATen/ops/equal.h>
 #include <c10/util/StringUtil.h>
 #include <torch/nn/init.h>
 
@@ -147,6 +148,37 @@ EncoderFolder::EncoderFolder(const char* caller, const std::string& folder,
   origin.layout = encoder_layout(this->config, source, prefix);
 }
 
+EncoderFolder::EncoderFolder(const EncoderFolder& open, const io::TensorSource& other)
+    : caller(open.caller),
+      folder(open.folder),
+      options(open.options),
+      config(open.config),
+      path(open.path),
+      source(other),
+      leftovers(open.leftovers),
+      prefix(open.prefix),
+      given(open.given),
+      adapted(open.adapted),
+      is_strict(open.is_strict) {}
+
+void EncoderFolder::be_strict() {
+  is_strict = true;
+  leftovers.be_strict();
+}
+
+void keep_tied_output(const EncoderFolder& open, const std::string& out) {
+  if (open.adapted == nullptr) return;
+  for (const std::string& table : encoder_token_table_names(open.config, open.prefix))
+    if (open.adapted->is_changed(table)) open.adapted->keep(out, table);
+}
+
+bool differs(const EncoderFolder& open, const std::string& name, const at::Tensor& tensor) {
+  const io::TensorSource::Entry* const entry = find_entry(open.source, name);
+  if (entry->sizes != tensor.sizes().vec()) return true;
+  const auto index = static_cast<std::size_t>(entry - open.source.entries().data());
+  return !at::equal(open.source.tensor(index).to(tensor.scalar_type()), tensor);
+}
+
 bool lacks_pooler(const EncoderFolder& open) {
   const auto names = encoder_pooler_names(open.config, open.prefix);
   return !names.empty() && std::none_of(names.begin(), names.end(), [&](const auto& name) {
@@ -158,7 +190,8 @@ Encoder encoder_in(const EncoderFolder& open, const std::string& part) {
   check_layers(open);
   const ZeroBiases source(open.source, absent_biases(open.config, open.prefix));
   const LoadOptions load =
-      encoder_load_options(open.config, source, open.prefix).allow_unexpected(true);
+      encoder_load_options(open.config, source, open.prefix, /*drops_later=*/!open.is_strict)
+          .allow_unexpected(true);
   const auto plan = encoder_plan(open.caller, open.folder, open.config, source, load);
   Encoder model = empty_encoder(open.config);
   plan->apply_to(*model);

@@ -268,11 +268,11 @@ KeyMap encoder_key_map(const EncoderConfig& config) {
 }
 
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
-                                 const std::string& prefix) {
+                                 const std::string& prefix, bool drops_later) {
   KeyMap map = encoder_key_map(config);
-  if (config.structure.numbering != nullptr) {
+  if (drops_later && config.structure.numbering != nullptr) {
     config.structure.numbering->drop_later(map, config, source, prefix);
-  } else {
+  } else if (drops_later) {
     for (const EncoderLayerKeys& keys : config.structure.keys) {
       for (const std::string& layer : encoder_layer_patterns(keys))
         drop_later_layers(map, source, prefix, layer, {config.options.encoder().num_layers()});

@@ -73,9 +73,10 @@ std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
 std::vector<std::string> encoder_token_table_names(const EncoderConfig& config,
                                                    const std::string& prefix);
 
-/// How the tensors of a file become an Encoder's. Those of a head beside it are dropped.
+/// How the tensors of a file become an Encoder's. Those of a head beside it are dropped, and with
+/// `drops_later` those of layers beyond its own, as transformers does.
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
-                                 const std::string& prefix);
+                                 const std::string& prefix, bool drops_later = true);
 io::FormatNames encoder_format_names(const EncoderConfig& config);
 
 /// The plan to load an Encoder from a file in `folder` with these tensors.

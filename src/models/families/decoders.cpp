@@ -172,6 +172,16 @@ void read_mpt(const Settings& config, const ModelType&, EncoderOptions& options)
   options.encoder().alibi(relative::Alibi{.slopes = relative::Slopes::Mpt});
 }
 
+// What MptForCausalLM does not read: a model with another value is not the one that it computes.
+void check_mpt(const Settings& config) {
+  const Settings attention = config.inside_if_given("attn_config");
+  if (!attention.flag("alibi", true)) attention.refuse("alibi", "must be true");
+  if (attention.flag("qk_ln", false)) attention.refuse("qk_ln", "must be false");
+  constexpr int64_t kRatio = 4;
+  if (config.integer("expansion_ratio", kRatio, 1, INT32_MAX) != kRatio)
+    config.refuse("expansion_ratio", "must be 4");
+}
+
 // Its one projection has the queries, keys and values of one head after another.
 void name_bloom_layer(const LayerNames& names) {
   const int64_t heads = names.config.options.encoder().layer().num_heads();
@@ -205,23 +215,28 @@ constexpr EmbeddingsStructure kMptTables = {.norm = Norm::None, .position_ids = 
 
 constexpr HeadStructures kBloomHeads = {.sequence = heads::kOfLastToken, .token = heads::kToken, .question = heads::kQuestion};
 
+constexpr DecoderStructure kMptDecoder = {.max_tokens_setting = "max_seq_len", .check = check_mpt};
+
 constexpr ModelType kDecoderTypes[] = {
     {.type = "bloom", .embeddings = "nomic", .tables = &kBloomTables, .layers = &kBloomLayers,
-     .heads = &kBloomHeads, .prefix = "transformer."},
+     .heads = &kBloomHeads, .decoder = &kPlainDecoder, .prefix = "transformer."},
     {.type = "esmc", .embeddings = "llama", .rotary = "llama", .layers = &kEsmcLayers,
      .heads = &kEsmcHeads, .prefix = "esmc."},
     {.type = "eurobert", .embeddings = "llama", .rotary = "llama", .layers = &kEuroBertLayers,
      .heads = &kEuroBertHeads, .prefix = "model."},
     {.type = "llama", .embeddings = "llama", .rotary = "llama", .layers = &kLlamaLayers,
-     .heads = &heads::kDecoder, .prefix = "model.", .old_prefix = "transformer."},
+     .heads = &heads::kDecoder, .decoder = &kPlainDecoder, .prefix = "model.",
+     .old_prefix = "transformer."},
     {.type = "mistral", .embeddings = "llama", .rotary = "llama", .layers = &kMistralLayers,
-     .heads = &heads::kDecoder, .prefix = "model."},
+     .heads = &heads::kDecoder, .decoder = &kPlainDecoder, .prefix = "model."},
     {.type = "mpt", .embeddings = "llama", .tables = &kMptTables, .layers = &kMptLayers,
-     .heads = &kBloomHeads, .prefix = "transformer."},
+     .heads = &kBloomHeads, .decoder = &kMptDecoder, .prefix = "transformer."},
     {.type = "qwen2", .embeddings = "llama", .rotary = "llama", .layers = &kQwen2Layers,
-     .heads = &heads::kDecoder, .prefix = "model.", .old_prefix = "transformer."},
+     .heads = &heads::kDecoder, .decoder = &kPlainDecoder, .prefix = "model.",
+     .old_prefix = "transformer."},
     {.type = "qwen3", .embeddings = "llama", .rotary = "llama", .layers = &kQwen3Layers,
-     .heads = &heads::kDecoder, .prefix = "model.", .old_prefix = "transformer."},
+     .heads = &heads::kDecoder, .decoder = &kPlainDecoder, .prefix = "model.",
+     .old_prefix = "transformer."},
     {.type = "ultrabert", .embeddings = "llama", .rotary = "gemma3", .rope = rope::kUltraBert,
      .layers = &kUltraBertLayers, .heads = &kUltraBertHeads, .prefix = "ultrabert.",
      .old_prefix = "model."},

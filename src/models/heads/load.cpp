@@ -1,8 +1,5 @@
 // load_classifier(): a head's tensors, and the encoder below it.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/equal.h>
-
 #include <memory>
 
 #include "models/config/described_module.h"
@@ -99,22 +96,11 @@ class HeadNames {
 
 // Whether the file has an output layer that is not the table of tokens.
 bool has_own_table(const EncoderFolder& open, const HeadConfig& config, const at::Tensor& table) {
-  const io::TensorSource::Entry* entry = nullptr;
-  for (const char* out : {config.structure.out, config.structure.other_out})
-    if (entry == nullptr) entry = find_entry(open.source, open.options.prefix() + out + ".weight");
-  if (entry == nullptr) return false;
-  const auto index = static_cast<std::size_t>(entry - open.source.entries().data());
-  if (entry->sizes != table.sizes().vec()) return true;
-  return !at::equal(open.source.tensor(index).to(table.scalar_type()), table);
-}
-
-// An adapter changes the table of tokens, and not the output layer that is tied to it.
-void keep_tied_output(const EncoderFolder& open, const HeadConfig& config) {
-  if (open.adapted == nullptr || !config.options.tied()) return;
-  for (const std::string& table : encoder_token_table_names(open.config, open.prefix)) {
-    if (open.adapted->is_changed(table))
-      open.adapted->keep(open.options.prefix() + config.structure.out + ".weight", table);
+  for (const char* out : {config.structure.out, config.structure.other_out}) {
+    const std::string name = open.options.prefix() + out + ".weight";
+    if (find_entry(open.source, name) != nullptr) return differs(open, name, table);
   }
+  return false;
 }
 
 EncoderHead head_in(const EncoderFolder& open, const HeadConfig& config) {
@@ -186,7 +172,8 @@ Classifier load_classifier(const std::string& folder, std::optional<head::Kind> 
     if (config.options.rows() != head::Rows::Pooled && lacks_pooler(open)) {
       open.config.options.pooling(encoder::Pooling::None);
     }
-    keep_tied_output(open, config);
+    if (config.options.tied())
+      keep_tied_output(open, open.options.prefix() + config.structure.out + ".weight");
     const Encoder encoder =
         config.structure.is_on_decoder ? with_decoder(open) : encoder_in(open, "encoder.");
     if (config.options.tied() && has_own_table(open, config, encoder->embeddings->tokens->weight)) {

@@ -5,21 +5,21 @@
 #include <string>
 #include <vector>
 
-#include "posenc/models/encoder.h"
+#include "posenc/models/decoder.h"
 
 namespace posenc {
 
 /// A causal language model without the product with its vocabulary.
 struct ModelWithLogits {
   Encoder encoder;
-  at::Tensor rows;                ///< (N, D): those of some tokens in its output layer
-  std::optional<double> softcap;  ///< logits become softcap * tanh(logits / softcap)
+  at::Tensor rows;                        ///< (N, D): those of some tokens in its output layer
+  at::Tensor bias;                        ///< (N), theirs; undefined without one
+  std::optional<DecoderOptions> options;  ///< of which those of logits are read
 };
 
-/// Loads that of a `...ForCausalLM` folder, as load_encoder() does, with the rows of these tokens:
-/// of `lm_head`, or of the table of tokens where the configuration ties them and there is none.
-/// Throws those errors in the name of `caller`, c10::ValueError for a model that is not causal and
-/// for ids that are not in the vocabulary, and WeightsError for an output layer that is not there.
+/// Loads that of a `...ForCausalLM` folder, as load_decoder() does, with the rows of these tokens.
+/// Throws those errors in the name of `caller`, and c10::ValueError for ids that are not in the
+/// vocabulary.
 ModelWithLogits load_with_logits(const char* caller, const std::string& folder,
                                  const std::vector<int64_t>& tokens, const LoadOptions& options);
 

@@ -14,6 +14,9 @@ struct DecoderStructure {
   const char* divisor_setting = "";  ///< the setting that divides them: Granite
   /// The setting of the logits' softcap; null or absent: none.
   const char* softcap_setting = "";
+  /// The setting with the most tokens of a row, where the class has sizes for them but no table:
+  /// GPT-J, MPT.
+  const char* max_tokens_setting = "";
   /// Refuses settings of a model that is another one than the file's class computes; may be null.
   void (*check)(const Settings& config) = nullptr;
 };

@@ -102,7 +102,7 @@ bool Leftovers::is_of_head(const std::string& name) const {
 }
 
 void Leftovers::finish() {
-  std::vector<std::string> inside;
+  std::vector<std::string> refused;
   report_.ignored = source_.left_out();
   for (std::size_t i = 0; i < source_.entries().size(); ++i) {
     const auto& entry = source_.entries()[i];
@@ -110,20 +110,21 @@ void Leftovers::finish() {
     if (!entry.is_tensor || read_.count(name) != 0) continue;
     const std::string in_file = source_.name_in_file(i);
     const bool is_selected = name.starts_with(options_.prefix());
-    if (!is_selected || is_ignored(entry) || (!is_inside(name) && is_of_head(name))) {
+    const bool is_error = is_strict_ || is_inside(name);
+    if (!is_selected || is_ignored(entry) || (!is_error && is_of_head(name))) {
       report_.ignored.push_back(in_file);
     } else {
       report_.unexpected.push_back(in_file);
-      if (is_inside(name)) inside.push_back(io::in_quotes(in_file));
+      if (is_error) refused.push_back(io::in_quotes(in_file));
     }
   }
-  if (!inside.empty() && !options_.allow_unexpected()) {
+  if (!refused.empty() && !options_.allow_unexpected()) {
     LoadDetails details;
     details.unexpected = report_.unexpected;
     throw WeightsError(WeightsErrorCode::UnexpectedKeys,
-                       "has tensors that the model of its config.json does not have in modules "
-                       "that it has:" +
-                           io::lines_of(inside, 2),
+                       std::string("has tensors that the model of its config.json does not have") +
+                           (is_strict_ ? ":" : " in modules that it has:") +
+                           io::lines_of(refused, 2),
                        "allow_unexpected, or --allow-unexpected of a command, leaves them out")
         .with_details(std::move(details));
   }

@@ -14,7 +14,8 @@ namespace posenc {
 
 /// The tensors of a published file that the model of a folder does not read: what transformers
 /// ignores, buffers of old releases and other heads are ignored, those of modules that the model
-/// does not compute are reported, and those inside a module that it computes are an error.
+/// does not compute are reported, and those inside a module that it computes are an error. A strict
+/// model ignores buffers alone, and the rest is an error.
 class Leftovers {
  public:
   /// Of a model of these types. Both have to outlive it.
@@ -29,6 +30,10 @@ class Leftovers {
   void add_head(const io::LoadPlan& plan, const std::string& part);
   /// A tensor that is read in another way, whose name in the module is `own`, if it is reported.
   void add_read(const std::string& name, const std::string& own = "");
+
+  /// Makes each tensor that is not read and not ignored an error, as in transformers it would be one
+  /// that the model computes without.
+  void be_strict() { is_strict_ = true; }
 
   /// The names of all that has been read.
   const std::set<std::string>& read() const { return read_; }
@@ -60,6 +65,7 @@ class Leftovers {
   std::map<std::string, std::string>
       heads_;  // the innermost module of all that is read, by component
   LoadReport report_;
+  bool is_strict_ = false;
 };
 
 }  // namespace posenc

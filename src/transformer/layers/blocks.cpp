@@ -75,8 +75,10 @@ class StepRun {
           rotated(*own.rotates_input, x_, options_.num_heads(), call_.position_ids);
       return attend_heads(attention, call_.weights, keys, keys, x_, call_.mask);
     }
-    return attend_heads(attention, call_.weights, x_, x_, x_, call_.mask,
-                        attention.rotary ? call_.position_ids : at::Tensor());
+    const at::Tensor position_ids = attention.rotary ? call_.position_ids : at::Tensor();
+    if (call_.cache != nullptr)
+      return attention.step(x_, *call_.cache, call_.mask, position_ids);
+    return attend_heads(attention, call_.weights, x_, x_, x_, call_.mask, position_ids);
   }
   // A module is called with what its forward() takes of a call.
   template <typename Module>

@@ -86,6 +86,9 @@ struct Call {
   const AttentionMask& mask;  ///< with the layer's window and grid bias
   const at::Tensor& position_ids;
   at::Tensor* weights;  ///< of the attention, unless null
+  /// Unless null, x are the next tokens of a causal stack after those in it, and the mask is that
+  /// of MultiheadAttention::step().
+  KeyValueCache* cache = nullptr;
 };
 /// The blocks of a layer with these options, with autograd.
 at::Tensor run(const std::vector<Block>& blocks, at::Tensor x, const Call& call,

@@ -50,11 +50,13 @@ torch::Tensor row_factors(const torch::Tensor& kept_rows, const torch::Tensor& x
   return kept_rows.ne(0).unsqueeze(-1).to(x.scalar_type());
 }
 
-// The mask of layers with one window, for all layers that follow with the same.
+// The mask of layers with one window, for all layers that follow with the same, of queries after
+// `offset` others.
 class WindowMasks {
  public:
-  WindowMasks(const AttentionMask& mask, const AttentionShape& shape, const torch::Tensor& like)
-      : mask_(mask), shape_(shape), like_(like) {}
+  WindowMasks(const AttentionMask& mask, const AttentionShape& shape, const torch::Tensor& like,
+              int64_t offset = 0)
+      : mask_(mask), shape_(shape), like_(like), offset_(offset) {}
 
   const AttentionMask& of(const TransformerLayerOptions& layer) {
     AttentionShape shape = shape_;
@@ -63,7 +65,8 @@ class WindowMasks {
       if (window == layer.window() && heads == shape.heads) return ready;
     }
     ready_.push_back(
-        {layer.window(), shape.heads, with_window(mask_, layer).resolved(shape, like_)});
+        {layer.window(), shape.heads,
+         with_window(mask_, layer).after(offset_).resolved(shape, like_)});
     return ready_.back().mask;
   }
 
@@ -77,7 +80,17 @@ class WindowMasks {
   const AttentionMask& mask_;
   const AttentionShape shape_;
   const torch::Tensor& like_;
+  const int64_t offset_;
   std::vector<Ready> ready_;
+};
+
+// The caches of a stack, which have one length.
+struct StackCaches {
+  std::vector<KeyValueCache>& all;
+  int64_t length() const { return all.empty() ? 0 : all.front().length(); }
+  void truncate(int64_t length) {
+    for (KeyValueCache& one : all) one.truncate(length);
+  }
 };
 
 // That of a layer whose options have one.
@@ -234,6 +247,57 @@ torch::Tensor TransformerEncoderImpl::forward_with(
   if (shifted_positions && !options.layer().conformer())
     out = drop(*shifted_positions->dropout, out);
   return norm ? norm->forward(out) : out;
+}
+
+TransformerEncoderLayerImpl& TransformerEncoderImpl::causal_layer(size_t i) const {
+  auto* const own = dynamic_cast<TransformerEncoderLayerImpl*>(&layer(i));
+  TORCH_CHECK_VALUE(own != nullptr && own->self_attn && !own->grid_position_bias &&
+                        !own->options.per_layer_input() && !grid_position_bias,
+                    "[TransformerEncoder] step() needs layers that are a TransformerEncoderLayer "
+                    "of Mixing::Attention, without per_layer_input and a grid bias. Got another "
+                    "layer ",
+                    i);
+  return *own;
+}
+
+std::vector<KeyValueCache> TransformerEncoderImpl::make_caches(int64_t batch,
+                                                               int64_t capacity) const {
+  std::vector<KeyValueCache> caches;
+  for (const size_t i : layers_in_order(options.order(), layers->size()))
+    caches.push_back(causal_layer(i).self_attn->make_cache(batch, capacity));
+  return caches;
+}
+
+torch::Tensor TransformerEncoderImpl::step(torch::Tensor x, std::vector<KeyValueCache>& caches,
+                                           const AttentionMask& mask,
+                                           const torch::Tensor& position_ids,
+                                           TransformerEncoderRecord* record) {
+  const torch::NoGradGuard no_grad;
+  const auto order = layers_in_order(options.order(), layers->size());
+  TORCH_CHECK_VALUE(caches.size() == order.size(),
+                    "[TransformerEncoder] caches must be make_caches()'s, ", order.size(),
+                    " of them. Got ", caches.size());
+  StackCaches all = {caches};
+  const int64_t before = all.length();
+  AttentionShape shape = attention_shape("TransformerEncoder", x, x, options.layer());
+  shape.keys += before;
+  // Padding is before the tokens of a row, so that ALiBi's distances are those of columns.
+  const AttentionMask own =
+      with_shared_bias(mask & with_alibi({}, options.alibi(), shape.heads, x),
+                       relative_attention_bias, shape.queries, shape.keys, before);
+  WindowMasks masks(own, shape, x, before);
+  const auto add_hidden_state = [&] {
+    if (record != nullptr && record->output_hidden_states) record->hidden_states.push_back(x);
+  };
+  return all_or_nothing(all, [&] {
+    add_hidden_state();
+    for (size_t run = 0; run < order.size(); ++run) {
+      TransformerEncoderLayerImpl& one = causal_layer(order[run]);
+      x = one.step(x, caches[run], masks.of(one.options), position_ids);
+      add_hidden_state();
+    }
+    return norm ? norm->forward(x) : x;
+  });
 }
 
 }  // namespace posenc

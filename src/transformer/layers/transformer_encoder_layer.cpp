@@ -122,4 +122,14 @@ torch::Tensor TransformerEncoderLayerImpl::run(const torch::Tensor& x,
                      is_training());
 }
 
+// The next tokens of a causal stack. The mask has the window, and is that of
+// MultiheadAttention::step().
+torch::Tensor TransformerEncoderLayerImpl::step(const torch::Tensor& x, KeyValueCache& cache,
+                                                const AttentionMask& mask,
+                                                const torch::Tensor& position_ids) {
+  const StackPositions none;
+  return blocks::run(blocks::of(*this), x, {none, mask, position_ids, nullptr, &cache}, options,
+                     is_training());
+}
+
 }  // namespace posenc

@@ -107,6 +107,21 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
                              const torch::Tensor& segments = {},
                              std::optional<relative::Grid> grid = std::nullopt);
 
+  /// Empty caches for step(), one for each time that a layer runs, for `capacity` tokens of `batch`
+  /// sequences.
+  std::vector<KeyValueCache> make_caches(int64_t batch, int64_t capacity) const;
+
+  /// Causal self-attention of the next tokens x (B, t, D)  ->  (B, t, D), after those in the caches,
+  /// which get theirs: what forward() with AttentionMask::causal() returns for these columns. `mask`
+  /// and `position_ids` are those of MultiheadAttention::step(); `record` may be null, and gets no
+  /// attentions. For inference. An error leaves the caches as they were.
+  ///
+  /// Errors: c10::ValueError for layers that are not a TransformerEncoderLayer of
+  /// Mixing::Attention, a grid bias, and caches of another number.
+  torch::Tensor step(torch::Tensor x, std::vector<KeyValueCache>& caches,
+                     const AttentionMask& mask = {}, const torch::Tensor& position_ids = {},
+                     TransformerEncoderRecord* record = nullptr);
+
   TransformerEncoderOptions options;                      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};                  ///< num_layers of them
   TransformerNorm norm{nullptr};                          ///< with .norm(true)
@@ -126,6 +141,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
 
  private:
   EncoderLayerBase& layer(size_t i) const;
+  TransformerEncoderLayerImpl& causal_layer(size_t i) const;
   torch::Tensor per_layer_inputs(const torch::Tensor& x);
 };
 

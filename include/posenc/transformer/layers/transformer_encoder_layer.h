@@ -126,9 +126,13 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
                                   {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
+  friend class TransformerEncoderImpl;
+
   torch::Tensor run(const torch::Tensor& x, const StackPositions& relative,
                     const AttentionMask& mask, const torch::Tensor& position_ids,
                     torch::Tensor* weights) override;
+  torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache, const AttentionMask& mask,
+                     const torch::Tensor& position_ids);
   AttentionMask with_own_parts(const AttentionMask& mask) const;
 };
 

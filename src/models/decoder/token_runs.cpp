@@ -1,0 +1,98 @@
+#include "models/decoder/token_runs.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+namespace posenc {
+namespace {
+
+// The first row for which it holds, or -1.
+int64_t first_of(const at::Tensor& rows) {
+  return rows.any().item<bool>() ? rows.to(at::kByte).argmax().item<int64_t>() : -1;
+}
+
+struct Bounds {
+  at::Tensor first, count;  // (B)
+};
+
+Bounds bounds_of(const at::Tensor& mask) {
+  return {mask.to(at::kByte).argmax(1), mask.sum(1)};
+}
+
+}  // namespace
+
+at::Tensor checked_mask(const char* module, const at::Tensor& mask, at::IntArrayRef sizes) {
+  TORCH_CHECK_TYPE(at::isIntegralType(mask.scalar_type(), /*includeBool=*/true), "[", module,
+                   "] attention_mask must be bool or an integer type. Got ", mask.scalar_type());
+  TORCH_CHECK_VALUE(mask.sizes() == sizes, "[", module, "] attention_mask must be ", sizes,
+                    ". Got ", mask.sizes());
+  const at::Tensor is_token = mask.ne(0);
+  if (sizes[0] == 0) return is_token;
+  const auto [first, count] = bounds_of(is_token);
+  const int64_t empty = first_of(count == 0);
+  TORCH_CHECK_VALUE(empty < 0, "[", module,
+                    "] attention_mask must have a token in each row. Got none in row ", empty);
+  const at::Tensor last = (sizes[1] - 1) - is_token.flip({1}).to(at::kByte).argmax(1);
+  const int64_t torn = first_of(last - first + 1 != count);
+  TORCH_CHECK_VALUE(torn < 0, "[", module,
+                    "] attention_mask must have the tokens of a row beside each other, with "
+                    "padding before or after them. Got padding between them in row ",
+                    torn);
+  return is_token;
+}
+
+void check_ids(const char* module, const at::Tensor& ids, const at::Tensor& mask, int64_t vocab) {
+  if (!ids.is_cpu()) return;
+  at::Tensor outside = (ids < 0).logical_or(ids >= vocab);
+  if (mask.defined()) outside = outside.logical_and(mask.ne(0));
+  if (!outside.any().item<bool>()) return;
+  const int64_t at = outside.to(at::kByte).flatten().argmax().item<int64_t>();
+  TORCH_CHECK_VALUE(false, "[", module, "] ids must lie in [0, ", vocab, "). Got ",
+                    ids.flatten()[at].item<int64_t>(), " in row ", at / ids.size(1), ", column ",
+                    at % ids.size(1));
+}
+
+TokenRuns token_runs(const char* module, const at::Tensor& ids, const at::Tensor& mask,
+                     int64_t vocab) {
+  TORCH_CHECK_VALUE(ids.defined() && ids.dim() == 2 && ids.size(1) > 0, "[", module,
+                    "] ids must be (B, L), of at least one column. Got ",
+                    ids.defined() ? c10::str(ids.sizes()) : "an undefined tensor");
+  TORCH_CHECK_TYPE(at::isIntegralType(ids.scalar_type(), /*includeBool=*/false), "[", module,
+                   "] ids must be integers. Got ", ids.scalar_type());
+  const auto rows = static_cast<std::size_t>(ids.size(0));
+  TokenRuns runs = {ids, std::vector<int64_t>(rows, ids.size(1)), {}};
+  if (!mask.defined() || rows == 0) {
+    check_ids(module, ids, {}, vocab);
+    return runs;
+  }
+  const at::Tensor is_token = checked_mask(module, mask, ids.sizes());
+  check_ids(module, ids, is_token, vocab);
+  if (is_token.all().item<bool>()) return runs;
+  const auto [first, count] = bounds_of(is_token);
+  const at::Tensor on_cpu = count.cpu();
+  runs.lengths.assign(on_cpu.const_data_ptr<int64_t>(), on_cpu.const_data_ptr<int64_t>() + rows);
+  const int64_t longest = *std::max_element(runs.lengths.begin(), runs.lengths.end());
+  const auto numbers = first.options();
+  const at::Tensor from = at::arange(longest, numbers).unsqueeze(0);
+  const at::Tensor taken = (from + first.unsqueeze(1)).clamp_max(ids.size(1) - 1);
+  runs.ids = ids.gather(1, taken).masked_fill(from >= count.unsqueeze(1), 0);
+  const at::Tensor own = at::arange(ids.size(1), numbers).unsqueeze(0) - first.unsqueeze(1);
+  runs.columns = own.clamp_min(0).minimum(count.unsqueeze(1) - 1);
+  return runs;
+}
+
+at::Tensor TokenRuns::in_batch(const at::Tensor& x) const {
+  if (!columns.defined()) return x;
+  return x.gather(1, columns.unsqueeze(-1).expand({-1, -1, x.size(2)}));
+}
+
+at::Tensor TokenRuns::last(const at::Tensor& x) const {
+  const at::Tensor ends = at::tensor(lengths, at::kLong).sub(1).to(x.device());
+  return x.gather(1, ends.view({-1, 1, 1}).expand({-1, 1, x.size(2)}));
+}
+
+}  // namespace posenc
