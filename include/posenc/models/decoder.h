@@ -43,9 +43,12 @@ struct DecoderOptions {
   TORCH_ARG(std::optional<int64_t>, max_positions) = std::nullopt;
   /// The most tokens of a row, where it is not a table of positions that bounds them: GPT-J, MPT.
   TORCH_ARG(std::optional<int64_t>, max_tokens) = std::nullopt;
+  /// Whether generate() computes a row anew where its length passes the original context of its
+  /// rotary::LongRope: Phi-3. Otherwise the keys before keep their rotation.
+  TORCH_ARG(bool, restarts_at_limit) = false;
 
   POSENC_FIELDS(DecoderOptions, model_, tied_, head_bias_, logit_scale_, logit_softcap_,
-                max_positions_, max_tokens_);
+                max_positions_, max_tokens_, restarts_at_limit_);
 };
 
 /// Inputs of a decoder besides the ids; all are optional.
@@ -159,8 +162,9 @@ Decoder load_decoder(const std::string& folder, const LoadOptions& options = {})
 ///
 /// GenerateOptions: a prompt stands where a target's prefix does. It counts for all settings that
 /// look at columns, not for scores; bos_id, prefixes, hidden_columns, coverage_penalty,
-/// return_attention and encoder_* settings are not for decoders. Prompts of unequal lengths cost
-/// their tokens. The model has to be in eval mode.
+/// return_attention and encoder_* settings are not for decoders. Prompts are read
+/// whole. Each row has the result, and the lengths, that it has alone. The model has to be in eval
+/// mode.
 ///
 /// Errors: those of generate(); c10::ValueError for an empty prompt, ids outside the vocabulary,
 /// max_length that a prompt fills, and more columns than a table of positions has.

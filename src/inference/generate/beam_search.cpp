@@ -31,7 +31,7 @@ struct Candidate {
 Beams first_beams(const SearchPlan& plan, int64_t source) {
   Beams beams;
   const auto width = static_cast<size_t>(plan.rows_per_source);
-  beams.columns.assign(width, {plan.prefixes[source].front()});
+  beams.columns.assign(width, plan.first_columns(source));
   beams.log_probabilities.assign(width, kDead);
   beams.log_probabilities[0] = 0.0F;
   beams.attention.resize(width);
@@ -66,7 +66,7 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
     if (candidate.log_probability <= least || live == width) break;
     auto columns = beams.columns[candidate.beam];
     columns.push_back(candidate.token);
-    if (search.ends(columns, length)) {
+    if (search.ends(source, columns, length)) {
       // One that is not among the best `width` would not have become a beam either.
       if (rank++ < width) {
         const auto& attention = beams.attention[candidate.beam];
@@ -85,7 +85,7 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
 }
 
 // Whether the search can stop, according to EarlyStopping.
-bool is_done(const Search& search, const Beams& beams, int64_t length) {
+bool is_done(const Search& search, const Beams& beams, int64_t source, int64_t length) {
   const float best = beams.log_probabilities.front();
   if (best == kDead) return true;
   if (beams.finished.size() < beams.columns.size()) return false;
@@ -94,7 +94,7 @@ bool is_done(const Search& search, const Beams& beams, int64_t length) {
   const double worst = beams.finished.back().score;
   if (options.early_stopping() == EarlyStopping::Never) {
     // What a beam does not attend to yet, it may attend to later.
-    const int64_t at = options.length_penalty() > 0 ? search.plan.max_new_tokens : length;
+    const int64_t at = options.length_penalty() > 0 ? search.plan.most[source] : length;
     return search.best_score(best, at) <= worst;
   }
   for (size_t beam = 0; beam < beams.columns.size(); ++beam) {
@@ -177,7 +177,7 @@ Hypotheses beam_search(Search& search) {
         const auto length =
             static_cast<int64_t>(beams.columns.front().size() + 1 - plan.prefixes[source].size());
         advance(search, candidates, source, length, beams, origin);
-        beams.done = is_done(search, beams, length);
+        beams.done = is_done(search, beams, source, length);
       }
       if (beams.done) continue;
       left.push_back(source);

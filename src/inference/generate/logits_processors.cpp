@@ -185,7 +185,7 @@ bool LogitsProcessors::begins_with_one(int64_t source) const {
 
 // The tokens that are forced next, or null.
 const Tokens* LogitsProcessors::forced(const TargetRow& row) const {
-  if (!options_.forced_eos_ids().empty() && generated(row) == lengths_.most - 1)
+  if (!options_.forced_eos_ids().empty() && generated(row) == lengths_.most[row.source] - 1)
     return &options_.forced_eos_ids();
   if (!forced_first_.empty() && row.columns->size() == 1 && begins_with_one(row.source))
     return &forced_first_[row.source];
@@ -207,7 +207,7 @@ bool LogitsProcessors::only_bans(const std::vector<TargetRow>& rows) const {
     return false;
   return std::none_of(rows.begin(), rows.end(), [&](const TargetRow& row) {
     return row.columns != nullptr &&
-           (forced(row) != nullptr || begins(row) || generated(row) < lengths_.least);
+           (forced(row) != nullptr || begins(row) || generated(row) < lengths_.least[row.source]);
   });
 }
 
@@ -249,7 +249,7 @@ void LogitsProcessors::process(Scores& scores, const TargetRow& row) const {
     for (const int64_t token : banned_) scores.add_ban(token);
     for (const Tokens& sequence : banned_sequences_)
       if (lacks_last_of(columns, sequence)) scores.add_ban(sequence.back());
-    if (length < lengths_.least) scores.ban(options_.eos_ids());
+    if (length < lengths_.least[row.source]) scores.ban(options_.eos_ids());
   }
   if (options_.remove_invalid_values()) scores.make_finite();
   decay_ends(scores, length);

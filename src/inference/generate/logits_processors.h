@@ -23,9 +23,9 @@ struct TargetRow {
   const std::vector<int64_t>* columns;  ///< its tokens so far; null: it needs no next token
 };
 
-/// Lengths that the options mean for given prefixes, in tokens after the prefix.
+/// Lengths that the options mean for given prefixes, by source, in tokens after its prefix.
 struct TargetLengths {
-  int64_t most, least;
+  std::vector<int64_t> most, least;
   std::vector<int64_t> prefixes;  ///< columns of each source's prefix
 };
 

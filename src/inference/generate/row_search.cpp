@@ -66,7 +66,7 @@ void extend(const Search& search, int64_t index, int64_t token, double log_proba
   row.log_probability += log_probability;
   const auto length =
       static_cast<int64_t>(row.columns.size() - search.plan.prefixes[source].size());
-  row.done = search.ends(row.columns, length);
+  row.done = search.ends(source, row.columns, length);
   if (!search.options().on_token()) return;
   const bool more = search.options().on_token()(
       {source, index % search.plan.rows_per_source, token, log_probability, row.done});
@@ -81,7 +81,7 @@ Hypotheses row_search(Search& search) {
   const int64_t width = plan.rows_per_source;
   std::vector<Row> rows(plan.sources * width);
   for (size_t i = 0; i < rows.size(); ++i)
-    rows[i].columns = {plan.prefixes[static_cast<int64_t>(i) / width].front()};
+    rows[i].columns = plan.first_columns(static_cast<int64_t>(i) / width);
   std::vector<int64_t> live(rows.size());  // the rows still being decoded
   std::iota(live.begin(), live.end(), 0);
   for (int64_t step = 1; !live.empty(); ++step) {
@@ -114,15 +114,17 @@ Hypotheses row_search(Search& search) {
         row.columns.push_back(*search.next_of_prefix(live[i] / width, row.columns));
       }
     }
-    std::vector<int64_t> left, indices, tokens;  // of the sources that are not finished
+    std::vector<int64_t> left, indices, tokens;  // of the sources, or prompts, that need them
+    int64_t unfinished = 0;
     for (size_t i = 0; i < live.size(); ++i) {
       if (is_done(rows, live[i] / width, width)) continue;
+      if (plan.begins_with_prompts && rows[live[i]].done) continue;
+      if (left.empty() || left.back() / width != live[i] / width) ++unfinished;
       left.push_back(live[i]);
       indices.push_back(static_cast<int64_t>(i));
       tokens.push_back(rows[live[i]].columns.back());
     }
-    const int64_t finished = plan.sources - static_cast<int64_t>(left.size()) / width;
-    if (!search.go_on(step, finished) || left.empty()) break;
+    if (!search.go_on(step, plan.sources - unfinished) || left.empty()) break;
     search.continue_with(indices, tokens);
     live = std::move(left);
   }

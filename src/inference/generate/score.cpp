@@ -101,6 +101,15 @@ std::vector<ScoredTarget> with_attention(std::vector<ScoredTarget> found,
 
 }  // namespace
 
+std::vector<std::vector<double>> next_log_probabilities(
+    const Targets& texts, torch::Device device,
+    const std::function<torch::Tensor(const torch::Tensor&)>& decode) {
+  return log_probabilities_of(
+      scores_of(texts, device, [&](const torch::Tensor& given, const torch::Tensor&) {
+        return decode(given);
+      }));
+}
+
 std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tensor& src,
                                        const AttentionMask& src_mask, const Targets& targets) {
   check_eval_mode("score", model);
@@ -108,10 +117,9 @@ std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tens
   const torch::NoGradGuard no_grad;
   if (targets.empty()) return {};
   const auto memory = model.encode(src, src_mask);
-  return log_probabilities_of(
-      scores_of(targets, memory.device(), [&](const torch::Tensor& given, const torch::Tensor&) {
-        return model.decode(given, memory, AttentionMask::causal(), src_mask).contiguous();
-      }));
+  return next_log_probabilities(targets, memory.device(), [&](const torch::Tensor& given) {
+    return model.decode(given, memory, AttentionMask::causal(), src_mask).contiguous();
+  });
 }
 
 std::vector<std::vector<double>> score(const FrozenTransformer& model, const torch::Tensor& src,
@@ -121,11 +129,10 @@ std::vector<std::vector<double>> score(const FrozenTransformer& model, const tor
   const auto held = inference::FrozenAccess::model(model);
   const inference::FrozenCall call(held->call, logits_of(targets, model.options()));
   const auto memory = model.encode(src, src_mask);
-  return log_probabilities_of(
-      scores_of(targets, torch::kCPU, [&](const torch::Tensor& given, const torch::Tensor&) {
-        return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, nullptr,
-                                 decoded_tokens(targets));
-      }));
+  return next_log_probabilities(targets, torch::kCPU, [&](const torch::Tensor& given) {
+    return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, nullptr,
+                             decoded_tokens(targets));
+  });
 }
 
 std::vector<ScoredTarget> score_with_attention(TransformerImpl& model, const torch::Tensor& src,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/check.h"
 #include "inference/generate/step_model.h"
@@ -162,8 +163,9 @@ void check_hidden(const GenerateOptions& options, int64_t sources) {
                       "[generate] hidden_columns must lie in [0, ", kMostHidden, "]. Got ", count);
 }
 
-// The limit that applies, in tokens after a prefix of `columns`.
-int64_t most_new_tokens(const GenerateOptions& options, int64_t columns, int64_t max_len) {
+// The limit that applies, in tokens after `columns`, those of `what`.
+int64_t most_new_tokens(const GenerateOptions& options, int64_t columns, int64_t max_len,
+                        const char* what = "the longest prefix") {
   if (options.max_new_tokens()) {
     check_positive("generate", "max_new_tokens", *options.max_new_tokens());
     return *options.max_new_tokens();
@@ -171,8 +173,57 @@ int64_t most_new_tokens(const GenerateOptions& options, int64_t columns, int64_t
   const int64_t most =
       options.max_length() ? *options.max_length() : std::min(columns + kDefaultNewTokens, max_len);
   TORCH_CHECK_VALUE(most > columns, "[generate] max_length must exceed the ", columns,
-                    " columns of the longest prefix. Got ", most);
+                    " columns of ", what, ". Got ", most);
   return most - columns;
+}
+
+int64_t least_new_tokens(const GenerateOptions& options, int64_t columns) {
+  return options.min_new_tokens().value_or(options.min_length() - columns);
+}
+
+// What a model without an encoder does not read.
+void check_has_no_source(const GenerateOptions& options) {
+  const std::pair<const char*, bool> others[] = {
+      {"encoder_repetition_penalty", options.encoder_repetition_penalty() != 1.0},
+      {"encoder_no_repeat_ngram_size", options.encoder_no_repeat_ngram_size() != 0},
+      {"coverage_penalty", options.coverage_penalty() != 0.0},
+      {"return_attention", options.return_attention()},
+      {"hidden_columns", !options.hidden_columns().empty()},
+      {"prefixes", !options.prefixes().empty()}};
+  for (const auto& [name, is_set] : others)
+    TORCH_CHECK_VALUE(!is_set, "[generate] ", name,
+                      " must be its default for a model without an encoder. Got another value");
+}
+
+// The plan for the lengths of each source.
+SearchPlan plan_of(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
+                   std::vector<std::vector<int64_t>> prefixes, std::vector<int64_t> most,
+                   std::vector<int64_t> least, std::optional<int64_t> uncounted) {
+  std::vector<int64_t> columns;
+  int64_t longest = 1, largest = 1, steps = 1;
+  for (size_t i = 0; i < prefixes.size(); ++i) {
+    columns.push_back(static_cast<int64_t>(prefixes[i].size()));
+    longest = std::max(longest, columns[i]);
+    largest = std::max(largest, most[i]);
+    steps = std::max(steps, columns[i] - 1 + most[i]);
+  }
+  check_beams(options, largest);
+  check_sampling(options);
+  check_tokens("each of eos_ids", options.eos_ids(), vocab);
+  check_processors(options, src, vocab);
+  const bool are_rows = options.do_sample() || options.return_alternatives();
+  TargetLengths lengths = {most, std::move(least), std::move(columns)};
+  return {options,
+          src.size(0),
+          are_rows ? options.num_return_sequences() : options.num_beams(),
+          std::move(prefixes),
+          /*begins_with_prompts=*/false,
+          std::move(most),
+          largest,
+          longest,
+          steps,
+          uncounted,
+          LogitsProcessors(options, std::move(lengths), src, vocab)};
 }
 
 }  // namespace
@@ -191,37 +242,47 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
   TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());
   auto prefixes = prefixes_of(options, src.size(0), vocab);
   check_hidden(options, src.size(0));
-  TargetLengths lengths = {0, 0, {}};
   int64_t longest = 1;
-  for (const auto& prefix : prefixes) {
-    lengths.prefixes.push_back(static_cast<int64_t>(prefix.size()));
-    longest = std::max(longest, lengths.prefixes.back());
-  }
-  lengths.most = most_new_tokens(options, longest, max_len);
-  lengths.least = options.min_new_tokens().value_or(options.min_length() - longest);
-  const bool fits = lengths.most <= most_tokens - (longest - 1);  // their sum could overflow
+  for (const auto& prefix : prefixes)
+    longest = std::max(longest, static_cast<int64_t>(prefix.size()));
+  const int64_t most = most_new_tokens(options, longest, max_len);
+  const bool fits = most <= most_tokens - (longest - 1);  // their sum could overflow
   TORCH_CHECK_VALUE(fits || options.max_new_tokens(),
                     "[generate] max_length must be at most one more than the model's max_len ",
-                    most_tokens, ". Got ", longest + lengths.most);
+                    most_tokens, ". Got ", longest + most);
   TORCH_CHECK_VALUE(fits, "[generate] max_new_tokens must be at most the model's max_len ",
-                    most_tokens, longest > 1 ? " with the prefix" : "", ". Got ", lengths.most,
+                    most_tokens, longest > 1 ? " with the prefix" : "", ". Got ", most,
                     longest > 1 ? " after " + std::to_string(longest) : "");
-  const int64_t steps = longest - 1 + lengths.most;
-  check_beams(options, lengths.most);
-  check_sampling(options);
-  check_tokens("each of eos_ids", options.eos_ids(), vocab);
-  check_processors(options, src, vocab);
-  const int64_t most = lengths.most;
-  const bool are_rows = options.do_sample() || options.return_alternatives();
-  return {options,
-          src.size(0),
-          are_rows ? options.num_return_sequences() : options.num_beams(),
-          std::move(prefixes),
-          most,
-          longest,
-          steps,
-          uncounted,
-          LogitsProcessors(options, std::move(lengths), src, vocab)};
+  // In a batch the longest prefix counts.
+  const std::vector<int64_t> all_most(prefixes.size(), most),
+      all_least(prefixes.size(), least_new_tokens(options, longest));
+  return plan_of(options, src, vocab, std::move(prefixes), all_most, all_least, uncounted);
+}
+
+SearchPlan plan_prompts(const GenerateOptions& options,
+                        const std::vector<std::vector<int64_t>>& prompts, int64_t vocab,
+                        int64_t max_len, int64_t most_tokens) {
+  TORCH_CHECK_VALUE(options.unsupported().empty(), options.unsupported());
+  check_has_no_source(options);
+  std::vector<int64_t> most, least;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto columns = static_cast<int64_t>(prompts[i].size());
+    TORCH_CHECK_VALUE(columns > 0, "[generate] each prompt must have a token. Got none in prompt ",
+                      i);
+    check_tokens("each token of a prompt", prompts[i], vocab);
+    TORCH_CHECK_VALUE(columns <= most_tokens, "[generate] a prompt must have at most ", most_tokens,
+                      " tokens, as the model's positions. Got ", columns, " in prompt ", i);
+    most.push_back(most_new_tokens(options, columns, max_len, "a prompt"));
+    least.push_back(least_new_tokens(options, columns));
+    TORCH_CHECK_VALUE(most.back() - 1 <= most_tokens - columns, "[generate] ",
+                      options.max_new_tokens() ? "max_new_tokens" : "max_length",
+                      " must leave a prompt and its tokens, but for the last, in the model's ",
+                      most_tokens, " positions. Got ", columns, " and ", most.back());
+  }
+  SearchPlan plan = plan_of(options, torch::zeros({static_cast<int64_t>(prompts.size()), 0}, at::kLong),
+                            vocab, prompts, std::move(most), std::move(least), std::nullopt);
+  plan.begins_with_prompts = true;
+  return plan;
 }
 
 }  // namespace posenc

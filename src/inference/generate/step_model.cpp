@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "posenc/positions/sinusoid/positions.h"
 
 namespace posenc {
 
-void check_eval_mode(const char* caller, const TransformerImpl& model) {
+void check_eval_mode(const char* caller, const torch::nn::Module& model) {
   constexpr const char* kRule = "] the model must be in eval mode: model->eval(). Got ";
   TORCH_CHECK_VALUE(!model.is_training(), "[", caller, kRule, "train mode");
   for (const auto& item : model.named_modules("", /*include_self=*/false))
@@ -59,7 +60,8 @@ std::optional<StepPositions> Search::positions(const std::vector<TargetRow>& row
 NextToken Search::step(const std::vector<TargetRow>& rows) {
   if (const auto other = positions(rows)) decoder.set_positions(*other);
   ++column;
-  const auto logits = decoder.step(tokens).to(torch::kFloat);
+  const auto logits =
+      (of_prompts.defined() ? std::exchange(of_prompts, {}) : decoder.step(tokens)).to(torch::kFloat);
   if (plan.reads_attention())
     attention = decoder.attention().to(torch::kCPU, torch::kFloat).contiguous();
   NextToken next = {logits, functional::log_sum_exp(logits)};
@@ -80,9 +82,9 @@ const int64_t* Search::next_of_prefix(int64_t source, const std::vector<int64_t>
   return columns.size() < prefix.size() ? &prefix[columns.size()] : nullptr;
 }
 
-bool Search::ends(const std::vector<int64_t>& columns, int64_t length) const {
+bool Search::ends(int64_t source, const std::vector<int64_t>& columns, int64_t length) const {
   const auto& ends = options().eos_ids();
-  if (length == plan.max_new_tokens) return true;
+  if (length == plan.most[source]) return true;
   if (std::find(ends.begin(), ends.end(), columns.back()) != ends.end()) return true;
   return options().stopping_criteria() && options().stopping_criteria()(columns);
 }
@@ -133,7 +135,7 @@ void Search::check_choice(float score, int64_t length, int64_t source) {
 
 bool Search::go_on(int64_t step, int64_t finished) const {
   if (options().stopping_criteria()) decoder.check_unchanged();  // it was called for each candidate
-  const int64_t written = step + 1 - plan.longest_prefix;
+  const int64_t written = plan.begins_with_prompts ? step : step + 1 - plan.longest_prefix;
   if (!options().progress() || written <= 0) return true;
   const bool more = options().progress()({written, plan.max_new_tokens, finished, plan.sources});
   decoder.check_unchanged();
@@ -145,6 +147,7 @@ Hypotheses search(StepModel& decoder, const SearchPlan& plan, torch::Device devi
   for (const auto& prefix : plan.prefixes)
     first.insert(first.end(), plan.rows_per_source, prefix[0]);
   Search search{decoder, plan, torch::tensor(first, torch::kLong).to(device).unsqueeze(1)};
+  if (plan.begins_with_prompts) search.of_prompts = decoder.read_prompts();
   auto found = plan.options.num_beams() > 1 ? beam_search(search) : row_search(search);
   decoder.check_unchanged();
   return found;

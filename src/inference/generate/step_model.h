@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,12 +23,16 @@ struct StepPositions {
 
 /// Throws c10::ValueError, naming the first that is not, unless the model and all modules below it
 /// are in eval mode.
-void check_eval_mode(const char* caller, const TransformerImpl& model);
+void check_eval_mode(const char* caller, const torch::nn::Module& model);
 
-/// A model that decodes token by token, one row per target. The rows of one source are adjacent.
+/// A model that decodes token by token, one row per target. The rows of one source, or of one
+/// prompt, are adjacent.
 class StepModel {
  public:
   virtual ~StepModel() = default;
+  /// Reads the prompts of a plan that begins_with_prompts, whole and before any step, and returns
+  /// the logits (R, V) of the tokens after them. The rows of a prompt have the same logits.
+  virtual torch::Tensor read_prompts() { return {}; }
   /// Appends the tokens (R, 1) to the rows and returns the logits (R, V) of the next tokens, which
   /// the caller may overwrite.
   virtual torch::Tensor step(const torch::Tensor& tokens) = 0;
@@ -35,7 +40,8 @@ class StepModel {
   /// with SearchPlan::uncounted has to follow.
   virtual void set_positions(const StepPositions& /*positions*/) {}
   /// Replaces row r with row `rows`[r], a row of the same source; rows: (R) int64, on the CPU.
-  /// Fewer rows than before means that some sources have been removed.
+  /// Fewer rows than before means that some sources have been removed, or of prompts also some of
+  /// their rows.
   virtual void select(const torch::Tensor& rows) = 0;
   /// What the last step's rows attended to in their sources (R, S): the weights of the attention to
   /// the memory in the last layer, averaged over its heads. Undefined unless the plan wants them.
@@ -50,12 +56,20 @@ struct SearchPlan {
   GenerateOptions options;  ///< a copy: a callback may change the caller's
   int64_t sources, rows_per_source;
   std::vector<std::vector<int64_t>> prefixes;  ///< one per source
-  int64_t max_new_tokens;
+  /// Whether the model continues prompts, which are the prefixes, and has no sources: it reads them
+  /// whole, and each row has the lengths that it would have alone.
+  bool begins_with_prompts;
+  std::vector<int64_t> most;  ///< new tokens of each source
+  int64_t max_new_tokens;     ///< the largest of them
   int64_t longest_prefix;
   int64_t steps;                     ///< the most tokens that a row of the decoder takes
   std::optional<int64_t> uncounted;  ///< the id that has no position, where positions are of ids
   bool reads_attention() const {
     return options.return_attention() || options.coverage_penalty() != 0.0;
+  }
+  /// The columns of a target before the first step.
+  std::vector<int64_t> first_columns(int64_t source) const {
+    return begins_with_prompts ? prefixes[source] : std::vector<int64_t>{prefixes[source].front()};
   }
   LogitsProcessors processors;
 };
@@ -68,6 +82,10 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
 /// The same for a model with these options.
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
                        const TransformerOptions& model);
+/// The same for a decoder-only language model that continues prompts.
+SearchPlan plan_prompts(const GenerateOptions& options,
+                        const std::vector<std::vector<int64_t>>& prompts, int64_t vocab,
+                        int64_t max_len, int64_t most_tokens);
 
 /// The attention of a target's tokens to its source, where the plan wants it. Copies share the
 /// weights of the tokens that they have in common.
@@ -91,7 +109,8 @@ struct Search {
   StepModel& decoder;
   const SearchPlan& plan;
   torch::Tensor tokens;          ///< (R, 1), input of the next step; R counts the remaining rows
-  torch::Tensor attention = {};  ///< StepModel::attention() of the last step, on the CPU
+  torch::Tensor of_prompts = {};  ///< StepModel::read_prompts() before the first step
+  torch::Tensor attention = {};   ///< StepModel::attention() of the last step, on the CPU
   int64_t column = 0;            ///< that of `tokens`
 
   const GenerateOptions& options() const { return plan.options; }
@@ -104,8 +123,8 @@ struct Search {
   void continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next);
   /// The token of the prefix that follows the columns, or null.
   const int64_t* next_of_prefix(int64_t source, const std::vector<int64_t>& columns) const;
-  /// Whether the columns end with a token that ends a sequence of `length` tokens.
-  bool ends(const std::vector<int64_t>& columns, int64_t length) const;
+  /// Whether the columns end with a token that ends a sequence of `length` tokens of a source.
+  bool ends(int64_t source, const std::vector<int64_t>& columns, int64_t length) const;
   /// The score of a sequence of `length` tokens.
   double score(double log_probability, int64_t length, const TargetAttention& attention) const;
   /// The most that it can be when the attention to the source is complete.
@@ -138,6 +157,13 @@ Hypotheses row_search(Search& search);
 /// The scores (R, V) with the temperature and filters of sampling: -inf for tokens that are not
 /// drawn.
 torch::Tensor filtered(const torch::Tensor& scores, const GenerateOptions& options);
+
+/// The log probability of each token but the first of texts, by logits (B, L, V) that `decode`
+/// returns of ids (B, L): the texts without their last tokens, with zeros after them, which no
+/// token sees.
+std::vector<std::vector<double>> next_log_probabilities(
+    const std::vector<std::vector<int64_t>>& texts, torch::Device device,
+    const std::function<torch::Tensor(const torch::Tensor& ids)>& decode);
 
 /// Samples one id per row of scores (R, V) according to the options: (R).
 torch::Tensor draw(const torch::Tensor& scores, const GenerateOptions& options);

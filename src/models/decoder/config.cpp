@@ -36,7 +36,9 @@ DecoderOptions decoder_options_of(const EncoderConfig& config) {
                     "the attention of a decoder must be causal. Got a configuration with attention "
                     "in both directions, which load_encoder() loads");
   DecoderOptions options(EncoderOptions(config.options).pooling(encoder::Pooling::None));
-  options.tied(own.flag("tie_word_embeddings", true)).head_bias(structure.has_bias);
+  options.tied(own.flag("tie_word_embeddings", true))
+      .head_bias(structure.has_bias)
+      .restarts_at_limit(structure.restarts_at_limit);
   if (*structure.scale_setting != '\0')
     options.logit_scale(factor_in(own, structure.scale_setting));
   if (*structure.divisor_setting != '\0')

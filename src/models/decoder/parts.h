@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "inference/generate/step_model.h"
 #include "posenc/models/decoder.h"
 
 namespace posenc {
@@ -11,7 +15,18 @@ at::Tensor scaled_logits(const DecoderOptions& options, const at::Tensor& produc
 /// lengths then have different ones.
 bool depends_on_length(const EncoderOptions& options);
 
+/// The length of rows at which generate() computes them anew, since all keys then have other
+/// frequencies; nothing if it never does.
+std::optional<int64_t> restart_length(const DecoderOptions& options);
+
 /// The most tokens that a decoder's positions have: DecoderImpl::most_tokens().
 int64_t most_tokens(const DecoderOptions& options);
+
+/// plan_search() of prompts for generate(), also of a frozen decoder.
+SearchPlan plan_of_prompts(const DecoderOptions& options, const GenerateOptions& search,
+                           const std::vector<std::vector<int64_t>>& prompts);
+
+/// Throws the errors of score() for the texts.
+void check_texts(const DecoderOptions& options, const std::vector<std::vector<int64_t>>& texts);
 
 }  // namespace posenc

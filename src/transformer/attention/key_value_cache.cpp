@@ -114,6 +114,17 @@ bool KeyValueCache::shares_room(const KeyValueCache& other) const {
   return length_ == other.length_ && alike(keys_, other.keys_) && alike(values_, other.values_);
 }
 
+KeyValueCache KeyValueCache::repeated(const at::Tensor& rows) const {
+  const at::NoGradGuard no_grad;
+  const auto of = [&](const at::Tensor& all) {
+    return at::index_select(all.slice(2, 0, length_), 0, rows);
+  };
+  const functional::Heads heads = {{}, of(keys_), of(values_)};
+  KeyValueCache more({{}, heads.key.slice(2, 0, 0), heads.value.slice(2, 0, 0)}, capacity_);
+  more.append(heads);
+  return more;
+}
+
 void KeyValueCache::select(const at::Tensor& rows) {
   TORCH_CHECK_VALUE(rows.dim() == 1, "[KeyValueCache] rows must be (B). Got ", rows.sizes());
   auto room = room_for(rows.size(0));

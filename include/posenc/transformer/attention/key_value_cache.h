@@ -60,6 +60,10 @@ class KeyValueCache {
   /// Allocates the temporary memory that select() needs for this many rows.
   functional::Heads room_for(int64_t rows) const;
 
+  /// A cache whose row b is row `rows`[b] of this one, of which there may be more: the rows that
+  /// continue one prompt.
+  KeyValueCache repeated(const at::Tensor& rows) const;
+
   /// Removes all tokens except the first `length`.
   void truncate(int64_t length);
 
