@@ -3,9 +3,11 @@
 #include <torch/nn/init.h>
 
 #include <cmath>
+#include <optional>
 #include <ostream>
 
 #include "core/check.h"
+#include "core/low_rank.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
@@ -40,7 +42,8 @@ void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& x) {
-  return torch::linear(scale_ == 1.0 ? x : x * scale_, effective_weight(), bias);
+  return linear_rows(scale_ == 1.0 ? x : x * scale_, effective_weight(),
+                     bias.defined() ? std::optional(bias) : std::nullopt);
 }
 
 void OutputProjectionImpl::tie(const torch::nn::Embedding& embedding) {

@@ -6,6 +6,7 @@
 
 #include "posenc/export.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/decoder.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/lora.h"
 #include "posenc/models/seq2seq.h"
@@ -34,10 +35,12 @@ namespace posenc POSENC_EXPORT {
 /// (LoadOptions::adapters). The model must outlive nothing: the set holds it.
 class AdapterSet {
  public:
-  /// Of a model from load_encoder(), load_classifier() or load_seq2seq().
+  /// Of a model from load_encoder(), load_classifier(), load_decoder() or load_seq2seq().
   explicit AdapterSet(const Encoder& model);
   /// The same.
   explicit AdapterSet(const Classifier& model);
+  /// The same.
+  explicit AdapterSet(const Decoder& model);
   /// The same; matrices of the vocabulary have no adapters.
   explicit AdapterSet(const Seq2SeqModel& model);
 
@@ -101,6 +104,9 @@ LoraTraining add_lora(const Encoder& model, const LoraConfig& config,
                       const LoraAdapter* from = nullptr);
 /// The same.
 LoraTraining add_lora(const Classifier& model, const LoraConfig& config,
+                      const LoraAdapter* from = nullptr);
+/// The same.
+LoraTraining add_lora(const Decoder& model, const LoraConfig& config,
                       const LoraAdapter* from = nullptr);
 /// The same.
 LoraTraining add_lora(const Seq2SeqModel& model, const LoraConfig& config,

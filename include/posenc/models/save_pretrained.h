@@ -8,6 +8,7 @@
 
 #include "posenc/export.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/decoder.h"
 #include "posenc/models/seq2seq.h"
 #include "posenc/weights/state_dict.h"
 
@@ -90,6 +91,19 @@ void save_pretrained(const Encoder& model, const std::string& folder,
 /// Errors: the same; c10::ValueError for a head that config.json does not describe, and for
 /// SavePretrainedOptions::head.
 void save_pretrained(const Classifier& model, const std::string& folder,
+                     const SavePretrainedOptions& options = {});
+/// The same for a decoder-only language model: the folder is of the class with the output layer,
+/// such as `LlamaForCausalLM`. A tied output layer is left out, and the generation_config.json is
+/// that of the folder which the model was loaded from, if it is still there.
+///
+/// ```cpp
+/// auto model = posenc::load_decoder("models/gpt2");  // train it
+/// posenc::save_pretrained(model, "models/mine");
+/// ```
+///
+/// Errors: the same; c10::ValueError for an output layer that config.json does not describe, and for
+/// SavePretrainedOptions::head and rest_of.
+void save_pretrained(const Decoder& model, const std::string& folder,
                      const SavePretrainedOptions& options = {});
 /// The same for an encoder-decoder: the folder is of the class with the output layer, such as
 /// `MarianMTModel`, and has a generation_config.json.

@@ -69,6 +69,8 @@ AdapterSet::AdapterSet(const Encoder& model)
     : state_(std::make_shared<lora::AdapterSetState>(lora::live_model(lora::kSet, model))) {}
 AdapterSet::AdapterSet(const Classifier& model)
     : state_(std::make_shared<lora::AdapterSetState>(lora::live_model(lora::kSet, model))) {}
+AdapterSet::AdapterSet(const Decoder& model)
+    : state_(std::make_shared<lora::AdapterSetState>(lora::live_model(lora::kSet, model))) {}
 AdapterSet::AdapterSet(const Seq2SeqModel& model)
     : state_(std::make_shared<lora::AdapterSetState>(lora::live_model(lora::kSet, model))) {}
 

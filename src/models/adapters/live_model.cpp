@@ -96,6 +96,24 @@ LiveModel live_model(const char* caller, const Classifier& model) {
   return live;
 }
 
+LiveModel live_model(const char* caller, const Decoder& model) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[", caller, "] the model must not be an empty holder");
+  const at::NoGradGuard no_grad;
+  const EncoderConfig config = config_of(caller, *model->model);
+  LiveModel live = live_encoder(*model->model, config);
+  live.module = model.ptr();
+  live.prefix = config.model.prefix;
+  live.task = "CAUSAL_LM";
+  for (const auto& item : head_tensors(*model.ptr(), *config.model.decoder)) {
+    live.parts.insert(item.key(), item.value());
+    live.heads.insert(item.key());
+  }
+  if (model->options.tied())
+    for (const auto& name : encoder_token_table_names(config, config.options.origin().prefix))
+      live.tied.insert(name);
+  return live;
+}
+
 LiveModel live_model(const char* caller, const Seq2SeqModel& model) {
   TORCH_CHECK_VALUE(!model.model.is_empty(), "[", caller,
                     "] the model must not be an empty holder");

@@ -10,6 +10,7 @@
 
 #include "models/lora/adapted_source.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/decoder.h"
 #include "posenc/models/seq2seq.h"
 
 namespace posenc::lora {
@@ -32,6 +33,7 @@ struct LiveModel {
 /// Throws c10::ValueError, naming `caller`, for a model that was not loaded.
 LiveModel live_model(const char* caller, const Encoder& model);
 LiveModel live_model(const char* caller, const Classifier& model);
+LiveModel live_model(const char* caller, const Decoder& model);
 LiveModel live_model(const char* caller, const Seq2SeqModel& model);
 
 /// The tensors of a live model as a file has them; those that `kept` has are its values.

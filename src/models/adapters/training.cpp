@@ -347,6 +347,9 @@ LoraTraining add_lora(const Encoder& model, const LoraConfig& config, const Lora
 LoraTraining add_lora(const Classifier& model, const LoraConfig& config, const LoraAdapter* from) {
   return lora::training_of(lora::live_model(lora::kAdd, model), config, from);
 }
+LoraTraining add_lora(const Decoder& model, const LoraConfig& config, const LoraAdapter* from) {
+  return lora::training_of(lora::live_model(lora::kAdd, model), config, from);
+}
 LoraTraining add_lora(const Seq2SeqModel& model, const LoraConfig& config,
                       const LoraAdapter* from) {
   return lora::training_of(lora::live_model(lora::kAdd, model), config, from);

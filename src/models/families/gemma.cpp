@@ -118,7 +118,8 @@ constexpr EncoderStructure kEmbeddingGemma2Layers = {.keys = kGemma3Keys, .embed
 constexpr EmbeddingsStructure kGemmaTables = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
 
-constexpr DecoderStructure kGemmaDecoder = {.softcap_setting = "final_logit_softcapping"};
+constexpr DecoderStructure kGemma3Decoder = {.class_name = "Gemma3ForCausalLM",
+    .softcap_setting = "final_logit_softcapping"};
 
 constexpr ModelType kGemmaTypes[] = {
     {.type = "embedding_gemma2", .part = "text_config"},
@@ -127,7 +128,7 @@ constexpr ModelType kGemmaTypes[] = {
      .prefix = "language_model."},
     {.type = "gemma3_text", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "gemma3",
      .rope = rope::kGemma3, .layers = &kGemma3Layers, .heads = &heads::kDecoder,
-     .decoder = &kGemmaDecoder, .prefix = "model."},
+     .decoder = &kGemma3Decoder, .prefix = "model."},
 };
 // clang-format on
 

@@ -236,7 +236,8 @@ StateDict without(const StateDict& tensors, const std::set<std::string>& names) 
 
 // `classifier` is null for an encoder alone.
 PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* classifier,
-                             const std::string& folder, const SavePretrainedOptions& options) {
+                             const std::string& folder, const SavePretrainedOptions& options,
+                             bool is_in_class) {
   const torch::NoGradGuard no_grad;
   check_target(model.options.origin().folder, folder, options);
   TORCH_CHECK_VALUE(!model.transformer || classifier != nullptr,
@@ -246,7 +247,7 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
   RestOfFolder rest;
   if (!options.rest_of().empty()) rest = rest_of_folder(saved.encoder, options.rest_of());
   if (model.transformer) rest.tensors = StateDict();  // it is whole
-  set_origin(saved, options, rest, classifier != nullptr || !options.head().is_empty(),
+  set_origin(saved, options, rest, is_in_class || !options.head().is_empty(),
              classifier != nullptr && classifier->options.kind() == head::Kind::Question);
   std::string base_class = saved.encoder.model.model_class;
   if (base_class.empty())
@@ -319,9 +320,9 @@ StateDict encoder_parts(const EncoderImpl& model, const EncoderConfig& config) {
 }
 
 PretrainedFolder pretrained_folder_of(const Encoder& model, const std::string& folder,
-                                      const SavePretrainedOptions& options) {
+                                      const SavePretrainedOptions& options, bool is_in_class) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[save_pretrained] the model must not be an empty holder");
-  return contents_of(*model, nullptr, folder, options);
+  return contents_of(*model, nullptr, folder, options, is_in_class);
 }
 
 void save_pretrained(const Encoder& model, const std::string& folder,
@@ -336,7 +337,7 @@ PretrainedFolder pretrained_folder_of(const Classifier& model, const std::string
                     "[save_pretrained] SavePretrainedOptions::head must be empty for a Classifier, "
                     "which has its own. Got ",
                     options.head().begin()->key());
-  return contents_of(*model->encoder, model.get(), folder, options);
+  return contents_of(*model->encoder, model.get(), folder, options, /*is_in_class=*/true);
 }
 
 void save_pretrained(const Classifier& model, const std::string& folder,

@@ -130,4 +130,12 @@ StateDict head_tensors(const ClassifierImpl& model, const HeadConfig& config,
   return tensors;
 }
 
+StateDict head_tensors(const DecoderImpl& model, const DecoderStructure& structure) {
+  StateDict head;
+  const std::string name = structure.head;
+  if (!model.options.tied()) head.insert(name + ".weight", model.lm_head->weight.detach());
+  if (model.options.head_bias()) head.insert(name + ".bias", model.lm_head->bias.detach());
+  return head;
+}
+
 }  // namespace posenc

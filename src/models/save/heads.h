@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/heads/config.h"
+#include "posenc/models/decoder.h"
 #include "posenc/weights/state_dict.h"
 
 namespace posenc {
@@ -24,5 +25,8 @@ std::set<std::string> names_of_head(const HeadStructure& structure);
 /// naming save_pretrained, if `config`, of the file that is written, describes another head.
 StateDict head_tensors(const ClassifierImpl& model, const HeadConfig& config,
                        const Settings& settings);
+
+/// The output layer of a decoder, without a weight that is the table of tokens.
+StateDict head_tensors(const DecoderImpl& model, const DecoderStructure& structure);
 
 }  // namespace posenc

@@ -10,6 +10,8 @@ struct DecoderStructure {
   const char* head = "lm_head";
   const char* other_head = "";       ///< a further name: GPT-NeoX's `embed_out`
   bool has_bias = false;             ///< of the output layer
+  /// Its class; empty: the model type's class without a head, with ForCausalLM in place of Model.
+  const char* class_name = "";
   const char* scale_setting = "";    ///< the setting that multiplies the logits: Cohere
   const char* divisor_setting = "";  ///< the setting that divides them: Granite
   /// The setting of the logits' softcap; null or absent: none.
