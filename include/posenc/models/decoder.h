@@ -1,5 +1,7 @@
 #pragma once
 
+// posenc-budget: one model, its options and its functions
+
 #include <torch/nn/pimpl.h>
 
 #include <memory>
@@ -160,7 +162,7 @@ Decoder load_decoder(const std::string& folder, const LoadOptions& options = {})
 /// Continues prompts, lists of ids, by greedy search, beam search or sampling: prompts.size() lists
 /// of GenerateOptions::num_return_sequences hypotheses, whose tokens are the new ones.
 ///
-/// GenerateOptions: a prompt stands where a target's prefix does. It counts for all settings that
+/// GenerateOptions: a prompt takes the place of a target's prefix. It counts for all settings that
 /// look at columns, not for scores; bos_id, prefixes, hidden_columns, coverage_penalty,
 /// return_attention and encoder_* settings are not for decoders. Prompts are read
 /// whole. Each row has the result, and the lengths, that it has alone. The model has to be in eval

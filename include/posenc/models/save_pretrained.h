@@ -101,8 +101,8 @@ void save_pretrained(const Classifier& model, const std::string& folder,
 /// posenc::save_pretrained(model, "models/mine");
 /// ```
 ///
-/// Errors: the same; c10::ValueError for an output layer that config.json does not describe, and for
-/// SavePretrainedOptions::head and rest_of.
+/// Errors: the same; c10::ValueError for an output layer that config.json does not describe, and
+/// for SavePretrainedOptions::head and rest_of.
 void save_pretrained(const Decoder& model, const std::string& folder,
                      const SavePretrainedOptions& options = {});
 /// The same for an encoder-decoder: the folder is of the class with the output layer, such as

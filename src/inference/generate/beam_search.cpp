@@ -55,7 +55,8 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
   const size_t width = beams.columns.size();
   Beams next;
   next.finished = std::move(beams.finished);
-  next.columns.assign(width, {search.options().bos_id()});  // those of dead beams have no meaning
+  // Those of dead beams have no meaning.
+  next.columns.assign(width, {search.plan.prefixes[source].front()});
   next.log_probabilities.assign(width, kDead);
   next.attention.resize(width);
   origin.assign(width, 0);

@@ -105,9 +105,8 @@ std::vector<std::vector<double>> next_log_probabilities(
     const Targets& texts, torch::Device device,
     const std::function<torch::Tensor(const torch::Tensor&)>& decode) {
   return log_probabilities_of(
-      scores_of(texts, device, [&](const torch::Tensor& given, const torch::Tensor&) {
-        return decode(given);
-      }));
+      scores_of(texts, device,
+                [&](const torch::Tensor& given, const torch::Tensor&) { return decode(given); }));
 }
 
 std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tensor& src,

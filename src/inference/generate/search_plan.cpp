@@ -267,8 +267,8 @@ SearchPlan plan_prompts(const GenerateOptions& options,
   std::vector<int64_t> most, least;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto columns = static_cast<int64_t>(prompts[i].size());
-    TORCH_CHECK_VALUE(columns > 0, "[generate] each prompt must have a token. Got none in prompt ",
-                      i);
+    TORCH_CHECK_VALUE(columns > 0,
+                      "[generate] each prompt must have a token. Got no token in prompt ", i);
     check_tokens("each token of a prompt", prompts[i], vocab);
     TORCH_CHECK_VALUE(columns <= most_tokens, "[generate] a prompt must have at most ", most_tokens,
                       " tokens, as the model's positions. Got ", columns, " in prompt ", i);
@@ -279,8 +279,9 @@ SearchPlan plan_prompts(const GenerateOptions& options,
                       " must leave a prompt and its tokens, but for the last, in the model's ",
                       most_tokens, " positions. Got ", columns, " and ", most.back());
   }
-  SearchPlan plan = plan_of(options, torch::zeros({static_cast<int64_t>(prompts.size()), 0}, at::kLong),
-                            vocab, prompts, std::move(most), std::move(least), std::nullopt);
+  SearchPlan plan =
+      plan_of(options, torch::zeros({static_cast<int64_t>(prompts.size()), 0}, at::kLong), vocab,
+              prompts, std::move(most), std::move(least), std::nullopt);
   plan.begins_with_prompts = true;
   return plan;
 }

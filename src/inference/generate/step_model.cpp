@@ -60,8 +60,8 @@ std::optional<StepPositions> Search::positions(const std::vector<TargetRow>& row
 NextToken Search::step(const std::vector<TargetRow>& rows) {
   if (const auto other = positions(rows)) decoder.set_positions(*other);
   ++column;
-  const auto logits =
-      (of_prompts.defined() ? std::exchange(of_prompts, {}) : decoder.step(tokens)).to(torch::kFloat);
+  const auto logits = (of_prompts.defined() ? std::exchange(of_prompts, {}) : decoder.step(tokens))
+                          .to(torch::kFloat);
   if (plan.reads_attention())
     attention = decoder.attention().to(torch::kCPU, torch::kFloat).contiguous();
   NextToken next = {logits, functional::log_sum_exp(logits)};

@@ -108,10 +108,10 @@ class TargetAttention {
 struct Search {
   StepModel& decoder;
   const SearchPlan& plan;
-  torch::Tensor tokens;          ///< (R, 1), input of the next step; R counts the remaining rows
+  torch::Tensor tokens;           ///< (R, 1), input of the next step; R counts the remaining rows
   torch::Tensor of_prompts = {};  ///< StepModel::read_prompts() before the first step
   torch::Tensor attention = {};   ///< StepModel::attention() of the last step, on the CPU
-  int64_t column = 0;            ///< that of `tokens`
+  int64_t column = 0;             ///< that of `tokens`
 
   const GenerateOptions& options() const { return plan.options; }
   /// Where `tokens` are, if not where their column is: tokens of a prefix are numbered without

@@ -45,7 +45,8 @@ DecoderOptions decoder_options_of(const EncoderConfig& config) {
     options.logit_scale(1.0 / factor_in(own, structure.divisor_setting));
   if (*structure.softcap_setting != '\0' && own.has(structure.softcap_setting)) {
     options.logit_softcap(own.real(structure.softcap_setting));
-    if (!(*options.logit_softcap() > 0.0)) own.refuse(structure.softcap_setting, "must be positive");
+    if (!(*options.logit_softcap() > 0.0))
+      own.refuse(structure.softcap_setting, "must be positive");
   }
   options.max_positions(own.integer_if("max_position_embeddings"));
   if (*structure.max_tokens_setting != '\0')

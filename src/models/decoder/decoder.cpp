@@ -32,8 +32,9 @@ int64_t output_width(const EncoderOptions& model) {
 void check_decoder(const DecoderOptions& options) {
   const EncoderOptions& model = options.model();
   const auto& tokens = model.embeddings();
-  TORCH_CHECK_VALUE(tokens && !model.transformer(), "[Decoder] the model must be of token ids, and "
-                                                    "without an encoder. Got another");
+  TORCH_CHECK_VALUE(tokens && !model.transformer(),
+                    "[Decoder] the model must be of token ids, and "
+                    "without an encoder. Got another");
   TORCH_CHECK_VALUE(model.causal(), "[Decoder] the model must be causal(true). Got causal(false)");
   TORCH_CHECK_VALUE(model.pooling() == encoder::Pooling::None,
                     "[Decoder] the model must have Pooling::None. Got another");
@@ -56,8 +57,10 @@ void check_decoder(const DecoderOptions& options) {
                     "[Decoder] logit_softcap must be positive. Got ",
                     options.logit_softcap().value_or(0.0));
   for (const auto& most : {options.max_positions(), options.max_tokens()})
-    TORCH_CHECK_VALUE(!most || *most > 0, "[Decoder] max_positions and max_tokens must be positive. "
-                                          "Got ", most.value_or(0));
+    TORCH_CHECK_VALUE(!most || *most > 0,
+                      "[Decoder] max_positions and max_tokens must be positive. "
+                      "Got ",
+                      most.value_or(0));
 }
 
 int64_t vocab_of(const DecoderOptions& options) {
@@ -96,7 +99,8 @@ int64_t most_tokens(const DecoderOptions& options) {
   const EncoderEmbeddingsOptions& tokens = *options.model().embeddings();
   const int64_t most = options.max_tokens().value_or(std::numeric_limits<int64_t>::max());
   if (tokens.position_ids() == embeddings::PositionIds::None) return most;
-  return std::min(most, tokens.position_rows() - tokens.position_offset() - tokens.first_position());
+  return std::min(most,
+                  tokens.position_rows() - tokens.position_offset() - tokens.first_position());
 }
 
 DecoderImpl::DecoderImpl(DecoderOptions options_) : options(std::move(options_)) {
@@ -193,7 +197,8 @@ std::vector<KeyValueCache> DecoderImpl::make_caches(int64_t batch, int64_t capac
 DecoderOutput DecoderImpl::step(const torch::Tensor& ids, std::vector<KeyValueCache>& caches,
                                 const DecoderInputs& inputs) {
   const torch::NoGradGuard no_grad;
-  TORCH_CHECK_VALUE(!caches.empty(), "[Decoder] caches must be those of make_caches(). Got none");
+  TORCH_CHECK_VALUE(!caches.empty(),
+                    "[Decoder] caches must be those of make_caches(). Got no caches");
   TORCH_CHECK_VALUE(ids.defined() && ids.dim() == 2, "[Decoder] ids must be (B, t). Got ",
                     ids.defined() ? c10::str(ids.sizes()) : "an undefined tensor");
   const int64_t past = caches.front().length(), count = ids.size(1);
@@ -203,17 +208,16 @@ DecoderOutput DecoderImpl::step(const torch::Tensor& ids, std::vector<KeyValueCa
     own = mask.narrow(1, past, count);
   }
   check_ids(kDecoder, ids, own, vocab_of(options));
-  const EncoderOutput found =
-      model->step(own.defined() ? ids.masked_fill(own.logical_not(), 0) : ids, caches,
-                  EncoderInputs()
-                      .attention_mask(mask)
-                      .output_hidden_states(inputs.output_hidden_states()));
+  const EncoderOutput found = model->step(
+      own.defined() ? ids.masked_fill(own.logical_not(), 0) : ids, caches,
+      EncoderInputs().attention_mask(mask).output_hidden_states(inputs.output_hidden_states()));
   DecoderOutput out;
   out.last_hidden_state = found.last_hidden_state;
   out.hidden_states = found.hidden_states;
-  out.logits = scaled_logits(
-      options, lm_head->forward(inputs.last_logits_only() ? found.last_hidden_state.narrow(1, count - 1, 1)
-                                                          : found.last_hidden_state));
+  out.logits =
+      scaled_logits(options, lm_head->forward(inputs.last_logits_only()
+                                                  ? found.last_hidden_state.narrow(1, count - 1, 1)
+                                                  : found.last_hidden_state));
   return out;
 }
 

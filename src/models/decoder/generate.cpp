@@ -109,7 +109,8 @@ class ModuleDecoder : public StepModel {
         group.rows.push_back(prompts[i] * plan_.rows_per_source + row);
       }
     }
-    const bool is_padded = std::any_of(before.begin(), before.end(), [](int64_t n) { return n > 0; });
+    const bool is_padded =
+        std::any_of(before.begin(), before.end(), [](int64_t n) { return n > 0; });
     if (is_padded) group.padding = numbers(before, device());
     const at::Tensor logits = start(group, ids.to(device()));
     if (plan_.rows_per_source == 1) return logits;
@@ -176,7 +177,7 @@ void check_texts(const DecoderOptions& options, const Lists& texts) {
   const int64_t vocab = options.model().embeddings()->vocab_size(), most = most_tokens(options);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto length = static_cast<int64_t>(texts[i].size());
-    TORCH_CHECK_VALUE(length > 0, "[score] text ", i, " must have a token. Got none");
+    TORCH_CHECK_VALUE(length > 0, "[score] text ", i, " must have a token. Got no token");
     TORCH_CHECK_VALUE(length - 1 <= most, "[score] text ", i, " must have at most the model's ",
                       most, " positions and one token. Got ", length);
     for (const int64_t token : texts[i])

@@ -1,13 +1,12 @@
 // load_decoder(): the encoder below, and the output layer, which may be its table of tokens.
 
-#include "models/decoder/load.h"
-
 #include <c10/util/StringUtil.h>
 
 #include <algorithm>
 
 #include "models/config/model_folder.h"
 #include "models/decoder/config.h"
+#include "models/decoder/parts.h"
 #include "models/encoder/folder.h"
 #include "models/encoder/names.h"
 #include "posenc/core/skip_init.h"
@@ -49,14 +48,15 @@ void copy_head(const EncoderFolder& open, const std::string& name, const char* o
   if (entry == nullptr) throw missing_tensor(open.source, name);
   io::refuse_unreadable_entry(*entry);
   if (!at::isFloatingType(entry->dtype))
-    throw WeightsError(WeightsErrorCode::DtypeMismatch,
-                       "must be floating-point numbers. Got " +
-                           std::string(c10::toString(entry->dtype)))
+    throw WeightsError(
+        WeightsErrorCode::DtypeMismatch,
+        "must be floating-point numbers. Got " + std::string(c10::toString(entry->dtype)))
         .in_tensor(name);
   if (entry->sizes != to.sizes().vec())
-    throw WeightsError(WeightsErrorCode::ShapeMismatch,
-                       "must be (" + c10::Join(", ", to.sizes()) + "), the vocabulary by the "
-                       "width of the model. Got (" + c10::Join(", ", entry->sizes) + ")")
+    throw WeightsError(WeightsErrorCode::ShapeMismatch, "must be (" + c10::Join(", ", to.sizes()) +
+                                                            "), the vocabulary by the "
+                                                            "width of the model. Got (" +
+                                                            c10::Join(", ", entry->sizes) + ")")
         .in_tensor(name);
   const torch::NoGradGuard no_grad;
   open.source.copy_to(static_cast<std::size_t>(entry - open.source.entries().data()), to);

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "inference/generate/step_model.h"
 #include "posenc/models/decoder.h"
 
 namespace posenc {
+
+/// load_decoder() in the name of another public function.
+Decoder load_decoder_for(const char* caller, const std::string& folder, const LoadOptions& options);
 
 /// Logits as the options scale and cap them, of the products with the output layer.
 at::Tensor scaled_logits(const DecoderOptions& options, const at::Tensor& products);

@@ -19,9 +19,7 @@ struct Bounds {
   at::Tensor first, count;  // (B)
 };
 
-Bounds bounds_of(const at::Tensor& mask) {
-  return {mask.to(at::kByte).argmax(1), mask.sum(1)};
-}
+Bounds bounds_of(const at::Tensor& mask) { return {mask.to(at::kByte).argmax(1), mask.sum(1)}; }
 
 }  // namespace
 
@@ -35,7 +33,7 @@ at::Tensor checked_mask(const char* module, const at::Tensor& mask, at::IntArray
   const auto [first, count] = bounds_of(is_token);
   const int64_t empty = first_of(count == 0);
   TORCH_CHECK_VALUE(empty < 0, "[", module,
-                    "] attention_mask must have a token in each row. Got none in row ", empty);
+                    "] attention_mask must have a token in each row. Got no token in row ", empty);
   const at::Tensor last = (sizes[1] - 1) - is_token.flip({1}).to(at::kByte).argmax(1);
   const int64_t torn = first_of(last - first + 1 != count);
   TORCH_CHECK_VALUE(torn < 0, "[", module,

@@ -211,8 +211,7 @@ EncoderOutput EncoderImpl::step(const torch::Tensor& ids, std::vector<KeyValueCa
   const int64_t past = caches.front().length();
   const torch::Tensor& mask = inputs.attention_mask();
   torch::Tensor positions;  // where they are not those of columns
-  if (mask.defined())
-    positions = (mask.cumsum(1) - 1).clamp_min(0).narrow(1, past, ids.size(1));
+  if (mask.defined()) positions = (mask.cumsum(1) - 1).clamp_min(0).narrow(1, past, ids.size(1));
   EncoderInputs own;
   const bool has_table = options.embeddings()->position_ids() != embeddings::PositionIds::None;
   const bool is_given = has_table && positions.defined();

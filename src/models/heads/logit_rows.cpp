@@ -4,7 +4,6 @@
 #include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>
 
-#include "models/decoder/load.h"
 #include "models/decoder/parts.h"
 
 namespace posenc {

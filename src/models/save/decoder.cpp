@@ -21,9 +21,9 @@ constexpr const char* kSaveDecoder = "save_pretrained";
 // The configuration that the model came with, or that the caller gives it.
 Settings config_of(const DecoderImpl& model, const SavePretrainedOptions& options) {
   const std::string& own = model.options.model().origin().config;
-  json object = own.empty() ? json::object()
-                            : Settings::parse(kSaveDecoder, "the configuration of the model", own)
-                                  .object();
+  json object = own.empty()
+                    ? json::object()
+                    : Settings::parse(kSaveDecoder, "the configuration of the model", own).object();
   if (!options.config().empty())
     object.update(
         Settings::parse(kSaveDecoder, "SavePretrainedOptions::config", options.config()).object());
@@ -66,8 +66,7 @@ void save_pretrained(const Decoder& model, const std::string& folder,
   SavePretrainedOptions own = options;
   own.config(changed.dump()).head(head_tensors(*model, *type.decoder));
   if (own.architecture().empty()) own.architecture(class_of(type));
-  PretrainedFolder contents =
-      pretrained_folder_of(model->model, folder, own, /*is_in_class=*/true);
+  PretrainedFolder contents = pretrained_folder_of(model->model, folder, own, /*is_in_class=*/true);
   const Settings saved = Settings::of_object(kSaveDecoder, contents.config);
   check_same_logits(model->options, decoder_options_of(read_encoder_config(saved)), saved);
   const std::string& origin = model->options.model().origin().folder;

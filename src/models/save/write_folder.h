@@ -79,8 +79,8 @@ void write_pretrained(const char* caller, const std::string& folder,
                       const PretrainedFolder& contents);
 
 /// What save_pretrained() writes into `folder` for an encoder. Nothing is written. Throws as
-/// save_pretrained() does. `is_in_class`: the encoder is a module of the class that is saved, with a
-/// head or without.
+/// save_pretrained() does. `is_in_class`: the encoder is a module of the class that is saved, with
+/// a head or without.
 PretrainedFolder pretrained_folder_of(const Encoder& model, const std::string& folder,
                                       const SavePretrainedOptions& options,
                                       bool is_in_class = false);

@@ -8,8 +8,8 @@ class Settings;
 /// type: its output layer, by its name in a file, which has no prefix.
 struct DecoderStructure {
   const char* head = "lm_head";
-  const char* other_head = "";       ///< a further name: GPT-NeoX's `embed_out`
-  bool has_bias = false;             ///< of the output layer
+  const char* other_head = "";  ///< a further name: GPT-NeoX's `embed_out`
+  bool has_bias = false;        ///< of the output layer
   /// Its class; empty: the model type's class without a head, with ForCausalLM in place of Model.
   const char* class_name = "";
   const char* scale_setting = "";    ///< the setting that multiplies the logits: Cohere

@@ -31,8 +31,8 @@ class Leftovers {
   /// A tensor that is read in another way, whose name in the module is `own`, if it is reported.
   void add_read(const std::string& name, const std::string& own = "");
 
-  /// Makes each tensor that is not read and not ignored an error, as in transformers it would be one
-  /// that the model computes without.
+  /// Makes each tensor that is not read and not ignored an error, as in transformers it would be
+  /// one that the model computes without.
   void be_strict() { is_strict_ = true; }
 
   /// The names of all that has been read.

@@ -72,12 +72,14 @@ Batch batch_of(const std::vector<Ids>& rows, double share_before, int64_t more =
 TEST_P(LiveDecoder, HasTheLogitsOfTransformers) {
   const torch::NoGradGuard no_grad;
   for (int i = 0; i < kPrompts; ++i) {
-    const auto out = model_->forward(found("prompt", i), DecoderInputs().output_hidden_states(true));
+    const auto out =
+        model_->forward(found("prompt", i), DecoderInputs().output_hidden_states(true));
     EXPECT_TRUE(within(Op::Logits, out.logits, found("logits", i))) << i;
     EXPECT_TRUE(within(Op::Logits, out.last_hidden_state, found("hidden", i))) << i;
     EXPECT_TRUE(bit_equal(out.hidden_states.back(), out.last_hidden_state));
     const auto last = model_->forward(found("prompt", i), DecoderInputs().last_logits_only(true));
-    EXPECT_TRUE(within(Op::Logits, last.logits, found("logits", i).narrow(1, out.logits.size(1) - 1, 1)));
+    EXPECT_TRUE(
+        within(Op::Logits, last.logits, found("logits", i).narrow(1, out.logits.size(1) - 1, 1)));
   }
 }
 
@@ -89,12 +91,16 @@ TEST_P(LiveDecoder, ARowIsComputedAsIfAlone) {
         batch.ids, DecoderInputs().attention_mask(batch.mask).output_hidden_states(true));
     EXPECT_TRUE(out.logits.isfinite().all().item<bool>());
     const auto last = model_->forward(
-        batch.ids, DecoderInputs().attention_mask(batch.mask.to(torch::kBool)).last_logits_only(true));
+        batch.ids,
+        DecoderInputs().attention_mask(batch.mask.to(torch::kBool)).last_logits_only(true));
     for (int i = 0; i < kPrompts; ++i) {
       const auto tokens = batch.mask[i].nonzero().squeeze(1);
-      EXPECT_TRUE(within(Op::Logits, out.logits[i].index_select(0, tokens), found("logits", i)[0])) << i;
-      EXPECT_TRUE(within(Op::Logits, out.last_hidden_state[i].index_select(0, tokens), found("hidden", i)[0]));
-      EXPECT_TRUE(within(Op::Logits, out.hidden_states.back()[i].index_select(0, tokens), found("hidden", i)[0]));
+      EXPECT_TRUE(within(Op::Logits, out.logits[i].index_select(0, tokens), found("logits", i)[0]))
+          << i;
+      EXPECT_TRUE(within(Op::Logits, out.last_hidden_state[i].index_select(0, tokens),
+                         found("hidden", i)[0]));
+      EXPECT_TRUE(within(Op::Logits, out.hidden_states.back()[i].index_select(0, tokens),
+                         found("hidden", i)[0]));
       EXPECT_TRUE(within(Op::Logits, last.logits[i][0], found("logits", i)[0][-1])) << i;
     }
   }
@@ -116,13 +122,15 @@ TEST_P(LiveDecoder, StepsGiveTheLogitsOfForward) {
         continue;
       }
       const int64_t first = caches.front().length();
-      logits.push_back(model_->step(batch.ids.narrow(1, first, at + count - first), caches, inputs).logits);
+      logits.push_back(
+          model_->step(batch.ids.narrow(1, first, at + count - first), caches, inputs).logits);
     }
     const auto all = torch::cat(logits, 1);
     for (int i = 0; i < kPrompts; ++i) {
       const auto tokens = batch.mask[i].nonzero().squeeze(1);
       EXPECT_TRUE(within(Op::Logits, all[i].index_select(0, tokens),
-                         whole.logits[i].index_select(0, tokens).detach())) << most << " " << i;
+                         whole.logits[i].index_select(0, tokens).detach()))
+          << most << " " << i;
     }
   }
 }
@@ -139,11 +147,27 @@ TEST_P(LiveDecoder, SearchesFindTheTokensOfTransformers) {
   GenerateOptions greedy(0, 2);
   const std::pair<const char*, GenerateOptions> searches[] = {
       {"greedy", GenerateOptions(greedy).max_new_tokens(14)},
-      {"beams", GenerateOptions(greedy).max_new_tokens(9).num_beams(3).num_return_sequences(2).length_penalty(0.7)},
-      {"lengths", GenerateOptions(greedy).max_new_tokens(std::nullopt).max_length(16).min_length(11).repetition_penalty(1.7)},
-      {"settings", GenerateOptions(greedy).max_new_tokens(10).num_beams(4).early_stopping(EarlyStopping::WhenFull)
-          .no_repeat_ngram_size(2).bad_words_ids({{5}, {7, 8}}).forced_eos_ids({2}).eos_ids({2, 11})
-          .begin_suppress_tokens({4}).forced_bos_id(9).renormalize(true)}};
+      {"beams", GenerateOptions(greedy)
+                    .max_new_tokens(9)
+                    .num_beams(3)
+                    .num_return_sequences(2)
+                    .length_penalty(0.7)},
+      {"lengths", GenerateOptions(greedy)
+                      .max_new_tokens(std::nullopt)
+                      .max_length(16)
+                      .min_length(11)
+                      .repetition_penalty(1.7)},
+      {"settings", GenerateOptions(greedy)
+                       .max_new_tokens(10)
+                       .num_beams(4)
+                       .early_stopping(EarlyStopping::WhenFull)
+                       .no_repeat_ngram_size(2)
+                       .bad_words_ids({{5}, {7, 8}})
+                       .forced_eos_ids({2})
+                       .eos_ids({2, 11})
+                       .begin_suppress_tokens({4})
+                       .forced_bos_id(9)
+                       .renormalize(true)}};
   for (const auto& [name, options] : searches) {
     const auto all = generate(model_, prompts(), options);
     ASSERT_EQ(all.size(), kPrompts);
@@ -151,9 +175,15 @@ TEST_P(LiveDecoder, SearchesFindTheTokensOfTransformers) {
       const auto& rows = all[i];
       ASSERT_EQ(static_cast<int64_t>(rows.size()), found(name, i).size(0));
       for (std::size_t row = 0; row < rows.size(); ++row) {
-        EXPECT_EQ(rows[row].tokens, tokens_of(found(name, i)[static_cast<int64_t>(row)], rows[row].tokens.size())) << name << " " << i;
+        EXPECT_EQ(rows[row].tokens,
+                  tokens_of(found(name, i)[static_cast<int64_t>(row)], rows[row].tokens.size()))
+            << name << " " << i;
         if (options.num_beams() > 1)
-          EXPECT_NEAR(rows[row].score, found(std::string(name) + ".scores", i)[static_cast<int64_t>(row)].item<double>(), 2e-5) << name << i;
+          EXPECT_NEAR(
+              rows[row].score,
+              found(std::string(name) + ".scores", i)[static_cast<int64_t>(row)].item<double>(),
+              2e-5)
+              << name << i;
       }
     }
   }
@@ -163,11 +193,13 @@ TEST_P(LiveDecoder, ScoresAreTheLogProbabilitiesOfTransformers) {
   if (depends_on_length()) GTEST_SKIP() << "the last token would count for the frequencies";
   const auto values = score(model_, prompts());
   for (int i = 0; i < kPrompts; ++i)
-    EXPECT_TRUE(within(Op::Scores, torch::tensor(values[i], torch::kFloat), found("score", i))) << i;
+    EXPECT_TRUE(within(Op::Scores, torch::tensor(values[i], torch::kFloat), found("score", i)))
+        << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LiveDecoder,
-                         ::testing::Values("llama", "dynamic", "longrope", "mistral", "qwen2", "qwen3", "gemma3_text", "bloom", "mpt"),
+                         ::testing::Values("llama", "dynamic", "longrope", "mistral", "qwen2",
+                                           "qwen3", "gemma3_text", "bloom", "mpt"),
                          [](const auto& test) { return std::string(test.param); });
 
 class TrainedDecoder : public LiveDecoder {};
@@ -181,7 +213,8 @@ TEST_P(TrainedDecoder, LearnsAsTransformersDoes) {
   for (int step = 0; step < 10; ++step) {
     adam.zero_grad();
     const auto logits = model_->forward(ids, DecoderInputs().attention_mask(mask)).logits;
-    const auto loss = torch::nn::functional::cross_entropy(logits.slice(1, 0, -1).flatten(0, 1), labels);
+    const auto loss =
+        torch::nn::functional::cross_entropy(logits.slice(1, 0, -1).flatten(0, 1), labels);
     loss.backward();
     adam.step();
     losses.push_back(loss.item<float>());
