@@ -70,6 +70,8 @@ READ = set("""
     position_bias_num_buckets position_bias_max_distance segment_types
     adapter_reduction_factor adapter_layer_norm adapter_reuse_layer_norm ln_before_adapter languages default_language
     prediction_head_size channel_shrink_ratio hidden_size_per_layer_input embedding_dim
+    attn_logit_softcapping final_logit_softcapping attention_multiplier residual_multiplier embedding_multiplier logits_scaling
+    no_rope_layers no_rope_layer_interval sliding_window_pattern use_bias attention_out_bias resid_pdrop residual_dropout
     left_max_position_embeddings right_max_position_embeddings encoder_max_relative_position
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}

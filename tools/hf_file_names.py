@@ -25,6 +25,7 @@ FEW_LAYERS = ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_laye
 NEEDED = {
     "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
     "beit": {"out_indices": [0, 1, 2, 3], "num_hidden_layers": 4, "add_fpn": False},
+    **dict.fromkeys(("hunyuan_v1_dense", "ministral"), {"head_dim": 128}),
     "wav2vec2-conformer": {"vocab_size": 32},
 }
 FIRST = "(^|\\.)"  # which begins an expression of a first component, or of one after it

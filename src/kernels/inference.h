@@ -46,7 +46,8 @@ constexpr int64_t packed_rows(int64_t inner) {
   return kPanelRows * (panels > 1 ? panels : 1);
 }
 
-// softmax(scale * q k^T + bias) v for one query in each row and head. Tokens may be anywhere in
+// softmax(scores + bias) v for one query in each row and head, where the scores are scale * q k^T,
+// or with a softcap softcap * tanh(scale * q k^T / softcap). Tokens may be anywhere in
 // memory: token[key + h / group * width] is where a token's key in head h begins, and
 // token[value + h / group * width] its value.
 struct AttentionRequest {
@@ -62,6 +63,7 @@ struct AttentionRequest {
   float* out;  // (rows, heads * width)
   int64_t out_stride;
   int64_t group = 1;  // the number of query heads that share a head of keys and values
+  float softcap = 0.0f;  // 0: none
 };
 
 // What attention of whole sequences computes its products in.
@@ -73,7 +75,7 @@ enum class AttentionProducts {
 
 constexpr int64_t kNoWindow = -1;
 
-// softmax(scale * q k^T + bias) v of whole sequences, each a block of contiguous rows. Rows of
+// softmax(scores + bias) v of whole sequences, each a block of contiguous rows. Rows of
 // queries, keys and values hold their heads side by side; keys and values may share rows.
 struct SequenceAttentionRequest {
   const float* query;  // (rows, heads * width)
@@ -88,6 +90,7 @@ struct SequenceAttentionRequest {
   // depends (int8.h); null: all.
   const int64_t* key_tokens = nullptr;
   float scale;
+  float softcap = 0.0f;  // of the scores, as in AttentionRequest; 0: none
   bool is_causal;  // query i attends to keys 0 .. i of its sequence
   // Query i attends to the keys j with |position(i) - position(j)| <= window: that of row r is
   // positions[r], ascending in each sequence, or r if positions is null. Queries and keys are the

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from safetensors.torch import load_file, save_file
 
+import decoder_configs as decoders
 import encoder_windows as windows
 import seq2seq_t5 as t5
 from encoder_switches import with_unused
@@ -122,6 +123,11 @@ KINDS = {
     "xlm-roberta-xl": Kind("XLMRobertaXLConfig", "XLMRobertaXLModel", ("XLMRobertaXLForMaskedLM",)),
     "xmod": Kind("XmodConfig", "XmodModel", ("XmodForMaskedLM", "XmodForSequenceClassification")),
 }
+DECODERS = ("arcee", "ernie4_5", "exaone4", "gemma", "gemma2", "glm", "glm4", "granite", "helium", "hunyuan_v1_dense", "ministral", "ministral3",
+            "olmo2", "olmo3", "phi3", "seed_oss", "smollm3")  # fmt: skip
+for kind in DECODERS:
+    head = decoders.model_class(kind).__name__
+    KINDS[kind] = Kind(decoders.config_class(kind).__name__, head.replace("ForCausalLM", "Model"), (head,), "decoder")
 
 
 def rope_parameters(draw: Draw) -> dict:
@@ -255,6 +261,8 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
               "qkv_bias": draw.coin(0.8)}  # fmt: skip
     if dialect in windows.DIALECTS:
         return windows.settings(draw, kind_name, common)
+    if dialect == "decoder":
+        return decoders.settings_of(draw, kind_name) | draw.choice([{}, {}, {"is_causal": False}])
     if dialect == "alibi":
         return alibi(draw, kind_name, heads, text)
     if kind_name in ("beit", "data2vec-vision"):
@@ -428,7 +436,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
         corners = draw.integers(config.max_2d_position_embeddings, batch, length, 2, 2).sort(2).values
         given["bbox"] = corners.flatten(2)  # x0, y0, x1, y1
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
-    packs = dialect in ("gemma3", "llama") and "attention_mask" not in given
+    packs = dialect in ("decoder", "gemma3", "llama") and "attention_mask" not in given
     packs = packs or config.model_type == "roformer"  # which takes none
     packs = packs or dialect == "dpr" or not getattr(config, "position_biased_input", True)  # which ignores them
     if draw.coin(0.3) and dialect not in ("alibi", "bart", "t5", "xlnet") and not packs:
@@ -440,7 +448,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
 def computed_rows(draw: Draw, dialect: str, config, given: dict) -> torch.Tensor | None:
     """Rows of padding whose values are compared too, where each sees a token."""
     mask = given.get("attention_mask")
-    may_see_none = dialect in ("alibi", "clip", "gemma3", "modernbert", "pair") or (dialect == "llama" and config.model_type != "eurobert")
+    may_see_none = dialect in ("alibi", "clip", "decoder", "gemma3", "modernbert", "pair") or (dialect == "llama" and config.model_type != "eurobert")
     if mask is None or "input_ids" not in given or may_see_none or getattr(config, "causal", False) or draw.coin(0.4):
         return None
     if "deberta" in config.model_type:  # padding sees the mean of all rows

@@ -174,6 +174,18 @@ inline std::vector<FreezableModel> freezable_stacks() {
       of_stack("OLMo", TransformerEncoderOptions(
                            LayerOptions(layer).norm_first(true).norm_affine(false).qkv_clip(0.3), 2)
                            .norm(true)),
+      of_stack("Gemma 2", TransformerEncoderOptions(
+                              LayerOptions(gemma).qk_norm(false).attention_softcap(0.5), 2)
+                              .norm(true)),
+      of_stack("Hunyuan", TransformerEncoderOptions(LayerOptions(gemma).qk_norm_after_rotary(true).rotary(
+                                                        rotary("llama", 8)),
+                                                    2)),
+      of_stack("Ministral 3",
+               TransformerEncoderOptions(LayerOptions(layer)
+                                             .norm_first(true)
+                                             .rotary(rotary("llama", 4))
+                                             .query_growth(QueryGrowth{2.0, 2}),
+                                         2)),
       of_stack("norms of outputs alone",
                TransformerEncoderOptions(LayerOptions(layer)
                                              .norm_first(true)

@@ -42,6 +42,8 @@ bool may_have_more(const LayerOptions& options) { return options.parallel() == P
 void vary(Dice& dice, LayerOptions& options, int64_t length) {
   const int64_t head_dim = options.head_dim().value_or(options.d_model() / options.num_heads());
   if (dice.coin()) options.rotary(any_rotary(dice, head_dim));
+  options.query_growth(std::nullopt);
+  if (options.rotary() && dice(0, 2) == 0) options.query_growth(QueryGrowth{1.5, dice(1, 4)});
   options.window(dice.coin() ? std::nullopt : std::optional<int64_t>(dice(0, length + 2)));
   if (options.norm_first() && may_have_more(options))
     options.first_norm(dice.coin()).second_norm(dice.coin());
@@ -77,7 +79,9 @@ LayerOptions any_layer(Dice& dice) {
     options.qk_norm_bias(dice.coin());
     options.qk_norm_per_head(!options.qk_norm_whole() && dice.coin());
   }
+  options.qk_norm_after_rotary(options.qk_norm() && dice(0, 2) == 0);
   if (dice(0, 2) == 0) options.qkv_clip(0.5);
+  if (dice(0, 2) == 0) options.attention_softcap(0.4);
   options.parallel(options.norm_first() ? kParallel[dice(0, 3)] : Parallel::None);
   options.post_norms(options.norm_first() && may_have_more(options) && dice.coin());
   options.residual_of_norm(options.norm_first() && may_have_more(options) && dice(0, 2) == 0);

@@ -51,6 +51,7 @@ void attend(const AttentionInput& input, float* out) {
   request.key_lengths = input.keys.lengths.data();
   if (!input.keys.token_counts.empty()) request.key_tokens = input.keys.token_counts.data();
   request.scale = input.scoring.scale;
+  request.softcap = input.scoring.softcap;
   request.is_causal = input.mask.is_causal;
   if (input.window && *input.window < input.keys.length) {
     request.window = *input.window;
@@ -111,6 +112,11 @@ void clip_rows(float* x, int64_t stride, int64_t rows, int64_t width, float clip
       for (int64_t i = 0; i < width; ++i) own[i] = std::clamp(own[i], -clip, clip);  // NaN stays
     }
   });
+}
+
+void multiply_rows(float* x, int64_t stride, int64_t rows, int64_t width, const float* factors) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (float *at = x + row * stride, *end = at + width; at < end; ++at) *at *= factors[row];
 }
 
 }  // namespace posenc::inference

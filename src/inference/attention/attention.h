@@ -28,9 +28,10 @@ using kernels::inference::AttentionProducts;
 struct Scoring {
   float scale;  ///< of the products of queries and keys
   AttentionProducts products = AttentionProducts::Float32;
+  float softcap = 0.0F;  ///< of the scores, before masks and biases; 0: none
 };
 
-/// softmax(scale * q k^T) v of packed rows in the layout of the projections: query (rows, .), key
+/// softmax(scores) v of packed rows in the layout of the projections: query (rows, .), key
 /// and value (key rows, .), with the heads of each row side by side  ->  out (rows, .), without
 /// gaps.
 struct AttentionInput {
@@ -59,5 +60,8 @@ void normalise_heads(float* x, int64_t stride, int64_t rows, int64_t width, cons
 
 /// Limits the first `width` columns of rows to -clip .. clip.
 void clip_rows(float* x, int64_t stride, int64_t rows, int64_t width, float clip);
+
+/// The first `width` columns of each row, times its factor.
+void multiply_rows(float* x, int64_t stride, int64_t rows, int64_t width, const float* factors);
 
 }  // namespace posenc::inference

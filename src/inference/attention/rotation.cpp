@@ -40,6 +40,15 @@ RowPositions::RowPositions(const Packing& packing, const at::Tensor& position_id
   if (are_of_all && packing.rows > 0) row_of_ids = row_of_ids.remainder(packing.length);
 }
 
+std::vector<float> query_factors(const QueryGrowth& growth, const RowPositions& positions) {
+  const at::Tensor all = positions.ids.reshape({-1}).index_select(0, positions.row_of_ids);
+  const at::Tensor ids = all.to(at::kLong).contiguous();
+  std::vector<float> factors;
+  for (int64_t row = 0; row < ids.numel(); ++row)
+    factors.push_back(growth.factor(ids.const_data_ptr<int64_t>()[row]));
+  return factors;
+}
+
 RowRotation::RowRotation(const Rotation& rotation, const at::Tensor& projected,
                          const RowPositions& positions)
     : options_(rotation.rotary->options.rotary()), row_of_table_(positions.row_of_ids) {

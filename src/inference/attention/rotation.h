@@ -31,6 +31,9 @@ struct RowPositions {
   at::Tensor row_of_ids;  ///< int64 (rows): which of them is a row's
 };
 
+/// The factor of the queries of each row.
+std::vector<float> query_factors(const QueryGrowth& growth, const RowPositions& positions);
+
 /// Rotates the heads in packed rows of a projection (rows, .), in place.
 class RowRotation {
  public:

@@ -205,6 +205,7 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
   const DecoderLayer& own = model_.decoder.layers[layer];
   kernel::AttentionRequest request = attention(layer, query, stride);
   request.scale = own.scoring.scale;
+  request.softcap = own.scoring.softcap;
   const at::Tensor& bias = own.relative ? relative_[*own.relative] : alibi_;
   if (bias.defined()) {
     request.bias = bias.const_data_ptr<float>() + relative_length_ - 1 - length_;

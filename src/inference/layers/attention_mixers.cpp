@@ -25,8 +25,10 @@ struct AttentionStep {
   std::optional<Convolution> convolution = std::nullopt;  // beside the attention
   std::optional<float> clip = std::nullopt;               // of what in_proj gives
   Norm query_norm = {}, key_norm = {};                    // of each head, or of all as one
-  Norm value_norm = {};                                   // of each head
+  bool norms_rotated = false;  // whether these norms are of what has been rotated
+  Norm value_norm = {};        // of each head
   std::optional<std::size_t> rotation = std::nullopt;     // of the stack's rotations
+  std::optional<std::size_t> growth = std::nullopt;       // of the stack's growths of queries
   std::optional<std::size_t> relative = std::nullopt;     // of the stack's relative biases
   std::optional<std::size_t> grid_bias = std::nullopt;    // of the stack's grid biases
   std::optional<int64_t> window = std::nullopt;
@@ -46,6 +48,7 @@ class AttentionMixers : public StepMixers<AttentionStep> {
 
   std::vector<Rotation> rotations;
   bool rotates_input = false;  // and not queries and keys
+  std::vector<QueryGrowth> growths;
   std::vector<RelativeBias> relative_biases;
   GridBiases grid_biases;
   const std::optional<AlibiSlopes> alibi;
@@ -76,6 +79,8 @@ class AttentionRun : public MixerRun {
     const RowPositions positions(packing_, batch.inputs.position_ids, own.is_axial());
     for (const Rotation& rotation : own.rotations)
       rotations_.emplace_back(rotation, own.rotates_input ? rotated_ : projected_, positions);
+    for (const QueryGrowth& growth : own.growths)
+      factors_.push_back(query_factors(growth, positions));
   }
 
   void read(std::size_t step, const Stream& part, const float* input, int64_t begin) override {
@@ -88,14 +93,14 @@ class AttentionRun : public MixerRun {
     project(part, own.in_proj, input, heads, stride);
     if (own.convolution) convolution_->project(*own.convolution, part, input, begin);
     if (own.clip) clip_rows(heads, stride, part.rows, sizes.width(), *own.clip);
+    if (!own.norms_rotated) normalise(own, heads, part.rows);
     const int64_t queries = sizes.query_width(), keys = sizes.kv_width();
-    if (own.query_norm) {
-      normalise_heads(heads, stride, part.rows, queries, own.query_norm);
-      normalise_heads(heads + queries, stride, part.rows, keys, own.key_norm);
-    }
     if (own.value_norm)
       normalise_heads(heads + queries + keys, stride, part.rows, keys, own.value_norm);
     if (own.rotation) rotate(*own.rotation, sizes.width(), begin, part.rows);
+    if (own.norms_rotated) normalise(own, heads, part.rows);
+    if (own.growth)
+      multiply_rows(heads, stride, part.rows, queries, factors_[*own.growth].data() + begin);
   }
 
   void mix(std::size_t step, const float* input) override {
@@ -125,6 +130,14 @@ class AttentionRun : public MixerRun {
   }
 
  private:
+  // Queries and keys of rows of the projection.
+  void normalise(const AttentionStep& own, float* heads, int64_t rows) const {
+    if (!own.query_norm) return;
+    const int64_t queries = own.sizes.query_width(), stride = projected_.size(1);
+    normalise_heads(heads, stride, rows, queries, own.query_norm);
+    normalise_heads(heads + queries, stride, rows, own.sizes.kv_width(), own.key_norm);
+  }
+
   void rotate(std::size_t rotation, int64_t width, int64_t begin, int64_t rows) const {
     split_rows(rows, width, [&](int64_t first, int64_t last) {
       rotations_[rotation](begin + first, begin + last);
@@ -158,6 +171,7 @@ class AttentionRun : public MixerRun {
   const ScoreMask& mask_;
   at::Tensor projected_, context_, rotated_;  // of one layer
   std::vector<RowRotation> rotations_;
+  std::vector<std::vector<float>> factors_;  // of the queries of each row
   const DistanceRows relative_;
   const std::shared_ptr<const std::vector<at::Tensor>> grid_biases_;
   std::optional<ConvolutionRun> convolution_;
@@ -181,6 +195,16 @@ std::optional<std::size_t> add_rotation(std::vector<Rotation>& all,
   return all.size() - 1;
 }
 
+// Those of the layers so far, one for all that are the same; returns that of a layer.
+std::optional<std::size_t> add_growth(std::vector<QueryGrowth>& all,
+                                      const std::optional<QueryGrowth>& own) {
+  if (!own) return std::nullopt;
+  const auto found = std::find(all.begin(), all.end(), *own);
+  const auto index = static_cast<std::size_t>(found - all.begin());
+  if (found == all.end()) all.push_back(*own);
+  return index;
+}
+
 // Without a weight, which a kernel has.
 Norm value_norm_of(const MultiheadAttentionImpl& attention) {
   Norm norm;
@@ -200,14 +224,17 @@ Block freeze_step(const blocks::Attention& own, StackFreezer& stack) {
   AttentionMixers& all = stack.layers.mixers<AttentionMixers>(stack.layers);
   AttentionStep step = {
       .sizes = sizes,
-      .scoring = {scale_of(attention), stack.convert.attention_products()},
+      .scoring = {scale_of(attention), stack.convert.attention_products(),
+                  static_cast<float>(attention.options.softcap().value_or(0.0))},
       .in_proj = {},
       .out_proj = linear(*attention.out_proj, stack.convert, stack.scale_of_weights()),
       .clip = attention.options.qkv_clip(),
       .query_norm = Norm(attention.q_norm),
       .key_norm = Norm(attention.k_norm),
+      .norms_rotated = attention.options.qk_norm_after_rotary(),
       .value_norm = value_norm_of(attention),
       .rotation = add_rotation(all.rotations, blocks::get(attention.rotary), sizes),
+      .growth = add_growth(all.growths, attention.options.query_growth()),
       .relative = relative_of(all.relative_biases, stack.encoder.relative_attention_bias,
                               attention.relative_attention_bias),
       .grid_bias =

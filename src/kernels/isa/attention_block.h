@@ -40,14 +40,21 @@ POSENC_INLINE void add_relative(const Block& block, int64_t j, float* scores) {
 
 // Whether products times the scale are the scores.
 POSENC_INLINE bool is_plain(const SequenceAttentionRequest& p, const Block& block) {
-  return block.relative == nullptr && block.bias == nullptr && block.mask == nullptr &&
+  return p.softcap == 0.0f && block.relative == nullptr && block.bias == nullptr && block.mask == nullptr &&
          !p.is_causal && block.window == nullptr;
 }
 
-// Turns the scaled products with the block's key j into scores: biases, causal mask, window.
+// Turns the scaled products with the block's key j into scores: softcap, biases, causal mask,
+// window.
 template <int kVectors>
 POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block, int64_t j,
                           float* scores) {
+  if (p.softcap != 0.0f) {
+    for (int v = 0; v < kVectors; ++v) {
+      float* const at = scores + v * kFloats;
+      store(at, soft_capped(load<Floats>(at), p.softcap));
+    }
+  }
   if (block.relative != nullptr) add_relative<kVectors>(block, j, scores);
   if (block.bias != nullptr && p.bias_strides[2] == 1 && block.rows == kVectors * kFloats) {
     const float* const bias = block.bias + j * p.bias_strides[3];

@@ -65,6 +65,20 @@ float write_scores(const One& one, float scale, const float* bias, float* scores
   return most;
 }
 
+// Caps scores, of which there is room for a multiple of kWide, and adds the bias; returns the
+// largest.
+float cap_scores(float* scores, int64_t count, float softcap, const float* bias) {
+  for (int64_t j = count; j % kWide != 0; ++j) scores[j] = 0.0f;
+  for (int64_t j = 0; j < count; j += kFloats)
+    store(scores + j, soft_capped(load<Floats>(scores + j), softcap));
+  float most = -__builtin_inff();
+  for (int64_t j = 0; j < count; ++j) {
+    if (bias != nullptr) scores[j] += bias[j];
+    most = scores[j] > most ? scores[j] : most;
+  }
+  return most;
+}
+
 // Replaces scores by exp(score - most); returns their sum. There is room up to a multiple of kWide.
 float exponentiate(float* scores, int64_t count, float most) {
   for (int64_t j = count; j % kWide != 0; ++j) scores[j] = -__builtin_inff();
@@ -123,7 +137,9 @@ void attend(const AttentionRequest& a, int64_t begin, int64_t end, float* scratc
     const float* const bias =
         a.bias != nullptr ? a.bias + row * a.bias_row_stride + head * a.bias_head_stride : nullptr;
     float* const out = a.out + row * a.out_stride + column;
-    const float most = write_scores(one, a.scale, bias, scratch);
+    const bool caps = a.softcap != 0.0f;
+    float most = write_scores(one, a.scale, caps ? nullptr : bias, scratch);
+    if (caps) most = cap_scores(scratch, one.count, a.softcap, bias);
     const float sum = exponentiate(scratch, one.count, most == -__builtin_inff() ? 0.0f : most);
     mix_all(one, scratch, sum == 0.0f ? 0.0f : 1.0f / sum, out);  // 0: it sees no token
   }

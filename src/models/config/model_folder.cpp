@@ -25,9 +25,13 @@ constexpr const char* kQuantised = "quantization_config";
 
 void refuse_quantised(const Settings& config) {
   if (config.has(kQuantised)) {
-    config.refuse(kQuantised,
-                  "must be left out: quantised weights are not supported, only the model that they "
-                  "were made of");
+    constexpr const char* kRule =
+        "must be left out: quantised weights are not supported, only the model that they were made "
+        "of";
+    const nlohmann::json& own = config.value(kQuantised);
+    const auto method = own.is_object() ? own.find("quant_method") : own.end();
+    if (method == own.end()) config.refuse(kQuantised, kRule);
+    config.refuse(kQuantised, kRule, *method);
   }
 }
 

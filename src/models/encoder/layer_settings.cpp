@@ -47,6 +47,10 @@ void set_kv_heads(const Settings& config, TransformerLayerOptions& layer) {
   if (kv_heads != heads) layer.num_kv_heads(kv_heads);
 }
 
+void set_causal(const Settings& config, EncoderOptions& options) {
+  options.causal(config.flag("is_causal", true));
+}
+
 int64_t window_of(const Settings& config, bool is_causal) {
   return is_causal ? config.integer("sliding_window", 1, kWidestWindow) - 1
                    : config.integer("sliding_window", 0, kWidestWindow);
@@ -86,6 +90,16 @@ void set_layers(EncoderOptions& options, const std::vector<bool>& sliding,
     layers.push_back(one ? *other : own_layer(options));
   }
   if (other) options.encoder().layers(std::move(layers));
+}
+
+void set_each_layer(EncoderOptions& options,
+                    c10::function_ref<void(int64_t, TransformerLayerOptions&)> change) {
+  std::vector<TransformerLayerOptions> layers;
+  for (int64_t i = 0; i < options.encoder().num_layers(); ++i) {
+    layers.push_back(own_layer(options));
+    change(i, layers.back());
+  }
+  options.encoder().layers(std::move(layers));
 }
 
 VisionEmbeddingsOptions window_patches(const Settings& config, int64_t width) {

@@ -35,6 +35,9 @@ void set_biases(TransformerLayerOptions& layer, bool attention, bool feed_forwar
 /// Key and value heads that queries share: num_key_value_heads.
 void set_kv_heads(const Settings& config, TransformerLayerOptions& layer);
 
+/// Decoders may be configured as encoders: `is_causal: false`, as for sentence vectors.
+void set_causal(const Settings& config, EncoderOptions& options);
+
 /// Layer types of classes with a window in some layers.
 inline constexpr const char *kSliding = "sliding_attention", *kFull = "full_attention";
 inline constexpr int64_t kWidestWindow = int64_t{1} << 31;
@@ -49,6 +52,10 @@ std::vector<bool> sliding_layers(const Settings& config, int64_t count,
 /// Gives each layer its options: those of all, or what `slide` makes of them where it has a window.
 void set_layers(EncoderOptions& options, const std::vector<bool>& sliding,
                 c10::function_ref<void(TransformerLayerOptions&)> slide);
+
+/// Gives each layer its options: those of all, which `change` changes for the layer of a number.
+void set_each_layer(EncoderOptions& options,
+                    c10::function_ref<void(int64_t, TransformerLayerOptions&)> change);
 
 /// Limits of encoders in windows.
 inline constexpr int64_t kMostWindowLayers = 1000, kWidestMap = 1 << 20;

@@ -9,11 +9,6 @@
 namespace posenc::families {
 namespace {
 
-// Decoders that may be configured as encoders: `is_causal: false`, as for sentence vectors.
-void set_causal(const Settings& config, EncoderOptions& options) {
-  options.causal(config.flag("is_causal", true));
-}
-
 // Qwen's rule: the layers from max_window_layers on, if windows are used at all.
 void set_qwen_windows(const Settings& config, EncoderOptions& options) {
   const bool uses = config.flag("use_sliding_window") && config.has("sliding_window");
@@ -106,29 +101,17 @@ void read_esmc(const Settings& config, const ModelType&, EncoderOptions& options
 }
 
 // clang-format off
-const EncoderLayerKeys kLlamaKeys[] = {{
-    .layer = "layers.*.",
-    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
-    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
-    .narrow = "mlp.down_proj", .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm",
-    .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
-
-constexpr EncoderStructure llama(ReadLayers* more) {
-  return {.keys = kLlamaKeys, .embeddings = "", .norm_first = true, .norm_kind = NormKind::RMS,
-          .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
-          .dropped = "*.rotary_emb.inv_freq", .more = more};
-}
-constexpr EncoderStructure kEuroBertLayers = llama(read_eurobert);
-constexpr EncoderStructure kUltraBertLayers = {.keys = kLlamaKeys, .embeddings = "",
+constexpr EncoderStructure kEuroBertLayers = layers::llama(read_eurobert);
+constexpr EncoderStructure kUltraBertLayers = {.keys = layers::kLlamaKeys, .embeddings = "",
     .norm_first = true, .norm_kind = NormKind::RMS, .feed_forward = FeedForward::Gated,
     .last_norm = "norm", .more = read_ultrabert};
-constexpr EncoderStructure kEsmcLayers = {.keys = kLlamaKeys, .embeddings = "",
+constexpr EncoderStructure kEsmcLayers = {.keys = layers::kLlamaKeys, .embeddings = "",
     .norm_first = true, .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
     .dropped = "*.rotary_emb.inv_freq", .more = read_esmc};
-constexpr EncoderStructure kLlamaLayers = llama(read_llama);
-constexpr EncoderStructure kMistralLayers = llama(read_mistral);
-constexpr EncoderStructure kQwen2Layers = llama(read_qwen2);
-constexpr EncoderStructure kQwen3Layers = llama(read_qwen3);
+constexpr EncoderStructure kLlamaLayers = layers::llama(read_llama);
+constexpr EncoderStructure kMistralLayers = layers::llama(read_mistral);
+constexpr EncoderStructure kQwen2Layers = layers::llama(read_qwen2);
+constexpr EncoderStructure kQwen3Layers = layers::llama(read_qwen3);
 constexpr HeadStructures kEuroBertHeads = {
     .sequence = {.out = "classifier", .first_word = "bos", .may_be_late = true, .dense = "dense",
                  .activation = "gelu"},

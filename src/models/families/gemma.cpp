@@ -1,4 +1,4 @@
-// Gemma 3 and EmbeddingGemma 2.
+// Gemma, Gemma 2, Gemma 3 and EmbeddingGemma 2.
 
 #include <cmath>
 
@@ -14,14 +14,54 @@ void scale_by_root(const Settings&, EncoderEmbeddingsOptions& options) {
   options.scale(std::sqrt(static_cast<double>(options.d_model())));
 }
 
-void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions& options) {
+constexpr const char* kBothWays = "use_bidirectional_attention";
+
+// Of a decoder, and of an encoder where what transformers computes depends on whether there is
+// padding.
+void refuse_both_ways(const Settings& config) {
+  if (config.flag_if(kBothWays).value_or(false))
+    config.refuse(kBothWays, "must be false or null: no token sees those after it");
+}
+
+void read_gemma(const Settings& config, const ModelType&, EncoderOptions& options) {
   TransformerLayerOptions& layer = own_layer(options);
+  refuse_both_ways(config);
+  set_kv_heads(config, layer);
+  set_biases(layer, config.flag("attention_bias"), false);
+  // The first files say gelu and mean its approximation.
+  if (layer.activation() == Activation::GELU) layer.activation(Activation::GELUTanh);
+  set_causal(config, options);
+}
+
+// What Gemma 2 and 3 have in common.
+void set_gemma2_layers(const Settings& config, TransformerLayerOptions& layer) {
   set_kv_heads(config, layer);
   set_biases(layer, config.flag("attention_bias"), false);
   const double scalar = config.real("query_pre_attn_scalar");
   if (!(scalar > 0)) config.refuse("query_pre_attn_scalar", "must be positive");
-  layer.qk_norm(true).post_norms(true).attention_scale(1.0 / std::sqrt(scalar));
-  const bool halves = config.flag_if("use_bidirectional_attention").value_or(false);
+  layer.post_norms(true).attention_scale(1.0 / std::sqrt(scalar));
+}
+
+void read_gemma2(const Settings& config, const ModelType&, EncoderOptions& options) {
+  constexpr const char* kSoftcap = "attn_logit_softcapping";
+  TransformerLayerOptions& layer = own_layer(options);
+  refuse_both_ways(config);
+  set_gemma2_layers(config, layer);
+  layer.attention_softcap(config.real_if(kSoftcap));
+  if (!(layer.attention_softcap().value_or(1.0) > 0)) config.refuse(kSoftcap, "must be positive");
+  set_causal(config, options);
+  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
+                                      [](int64_t i) { return i % 2 == 0; });
+  set_layers(options, sliding, [&](TransformerLayerOptions& other) {
+    other.window(window_of(config, options.causal()));
+  });
+}
+
+void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions& options) {
+  TransformerLayerOptions& layer = own_layer(options);
+  set_gemma2_layers(config, layer);
+  layer.qk_norm(true);
+  const bool halves = config.flag_if(kBothWays).value_or(false);
   const bool is_causal = config.flag("is_causal", true);
   options.causal(is_causal && !halves);
   const int64_t every = config.integer("sliding_window_pattern", 6, 1, INT32_MAX);
@@ -98,7 +138,7 @@ void name_gemma2_parts(KeyMap& map, const EncoderConfig&) {
 }
 
 // clang-format off
-const EncoderLayerKeys kGemma3Keys[] = {{
+constexpr EncoderLayerKeys kGemma3Keys[] = {{
     .layer = "layers.*.",
     .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
     .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
@@ -106,9 +146,18 @@ const EncoderLayerKeys kGemma3Keys[] = {{
     .post_norm1 = "post_attention_layernorm", .post_norm2 = "post_feedforward_layernorm",
     .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
 
+constexpr EncoderStructure plus_one(EncoderStructure structure, const char* reads = "") {
+  structure.norm_kind = NormKind::RMSPlusOne;
+  structure.reads = reads;
+  return structure;
+}
+constexpr EncoderStructure kGemmaLayers = plus_one(layers::llama(read_gemma));
+constexpr EncoderStructure kGemma2Layers =
+    plus_one(layers::llama(read_gemma2, kGemma3Keys), "attn_logit_softcapping");
+// transformers ignores a softcap of scores.
 constexpr EncoderStructure kGemma3Layers = {.keys = kGemma3Keys, .embeddings = "", .norm_first = true,
     .norm_kind = NormKind::RMSPlusOne, .feed_forward = FeedForward::Gated, .last_norm = "norm",
-    .dropped = "*.rotary_emb.inv_freq", .more = read_gemma3};
+    .dropped = "*.rotary_emb.inv_freq", .reads = "attn_logit_softcapping", .more = read_gemma3};
 
 constexpr EncoderStructure kEmbeddingGemma2Layers = {.keys = kGemma3Keys, .embeddings = "",
     .norm_first = true, .norm_kind = NormKind::RMS, .feed_forward = FeedForward::Gated,
@@ -118,14 +167,21 @@ constexpr EncoderStructure kEmbeddingGemma2Layers = {.keys = kGemma3Keys, .embed
 constexpr EmbeddingsStructure kGemmaTables = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
 
+constexpr DecoderStructure kGemmaDecoder = {.check = refuse_both_ways};
+constexpr DecoderStructure kGemma2Decoder = {.softcap_setting = "final_logit_softcapping",
+    .check = refuse_both_ways};
 constexpr DecoderStructure kGemma3Decoder = {.class_name = "Gemma3ForCausalLM",
-    .softcap_setting = "final_logit_softcapping"};
+    .softcap_setting = "final_logit_softcapping", .check = refuse_both_ways};
 
 constexpr ModelType kGemmaTypes[] = {
     {.type = "embedding_gemma2", .part = "text_config"},
     {.type = "embedding_gemma2_text", .embeddings = "llama", .tables = &kGemmaTables,
      .rotary = "gemma4", .rope = rope::kGemma4, .layers = &kEmbeddingGemma2Layers,
      .prefix = "language_model."},
+    {.type = "gemma", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "llama",
+     .layers = &kGemmaLayers, .decoder = &kGemmaDecoder, .prefix = "model."},
+    {.type = "gemma2", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "llama",
+     .layers = &kGemma2Layers, .decoder = &kGemma2Decoder, .prefix = "model."},
     {.type = "gemma3_text", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "gemma3",
      .rope = rope::kGemma3, .layers = &kGemma3Layers, .heads = &heads::kDecoder,
      .decoder = &kGemma3Decoder, .prefix = "model."},

@@ -137,5 +137,33 @@ inline constexpr EncoderLayerKeys kBertKeys[] = {
 inline constexpr EncoderStructure kBert = {.keys = kBertKeys,
                                            .pooling = encoder::Pooling::TanhOfFirst};
 
+
+inline constexpr EncoderLayerKeys kLlamaKeys[] = {{.layer = "layers.*.",
+                                                   .query = "self_attn.q_proj",
+                                                   .key = "self_attn.k_proj",
+                                                   .value = "self_attn.v_proj",
+                                                   .out = "self_attn.o_proj",
+                                                   .wide = "mlp.gate_proj",
+                                                   .gate = "mlp.up_proj",
+                                                   .narrow = "mlp.down_proj",
+                                                   .norm1 = "input_layernorm",
+                                                   .norm2 = "post_attention_layernorm",
+                                                   .q_norm = "self_attn.q_norm",
+                                                   .k_norm = "self_attn.k_norm"}};
+
+/// Layers like Llama's.
+constexpr EncoderStructure llama(decltype(EncoderStructure::more) more,
+                                 std::span<const EncoderLayerKeys> keys = kLlamaKeys) {
+  return {.keys = keys,
+          .embeddings = "",
+          .norm_first = true,
+          .norm_kind = NormKind::RMS,
+          .feed_forward = FeedForward::Gated,
+          .rotates = true,
+          .last_norm = "norm",
+          .dropped = "*.rotary_emb.inv_freq",
+          .more = more};
+}
+
 }  // namespace layers
 }  // namespace posenc

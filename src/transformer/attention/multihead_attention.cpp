@@ -57,9 +57,6 @@ void check_qk_norms(const MultiheadAttentionOptions& options) {
   TORCH_CHECK_VALUE(!options.qk_norm_per_head() || !options.qk_norm_whole(),
                     "[MultiheadAttention] qk_norm_per_head(true) must be without qk_norm_whole. "
                     "Got both");
-  TORCH_CHECK_VALUE(!options.qk_norm_after_rotary() && !options.softcap() && !options.query_growth(),
-                    "[MultiheadAttention] qk_norm_after_rotary, softcap and query_growth must be "
-                    "their defaults. Got another");
 }
 
 // Rows of the bias that are none get no gradient. Each pair: whether there are such rows, and their
@@ -79,6 +76,22 @@ void hold_zeros(const torch::Tensor& bias, const std::vector<std::pair<bool, int
   });
 }
 
+void check_scores(const MultiheadAttentionOptions& options) {
+  const auto& softcap = options.softcap();
+  TORCH_CHECK_VALUE(!softcap || (std::isfinite(*softcap) && *softcap > 0.0),
+                    "[MultiheadAttention] softcap must be positive and finite. Got ", *softcap);
+  const auto& growth = options.query_growth();
+  if (!growth) return;
+  TORCH_CHECK_VALUE(std::isfinite(growth->beta) && growth->length >= 1,
+                    "[MultiheadAttention] query_growth must have a finite beta and a length of at "
+                    "least 1. Got ",
+                    growth->beta, " and ", growth->length);
+  TORCH_CHECK_VALUE(options.rotary() && !options.rotary()->rotary().axial(),
+                    "[MultiheadAttention] query_growth needs a rotary embedding that rotates by "
+                    "one position of a token, by which queries grow. Got ",
+                    options.rotary() ? "one of several axes" : "none");
+}
+
 // Keys are cached as they were scaled.
 void check_steps(const RotaryEmbedding& rotary) {
   TORCH_CHECK_VALUE(!rotary || rotary->options.rotary().xpos_scale_base() == 0.0 ||
@@ -88,6 +101,11 @@ void check_steps(const RotaryEmbedding& rotary) {
 }
 
 }  // namespace
+
+float QueryGrowth::factor(int64_t position) const {
+  const auto past = static_cast<float>(position / length);
+  return 1.0F + static_cast<float>(beta) * std::log(1.0F + past);
+}
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(MultiheadAttentionOptions options_)
     : options(options_) {
@@ -158,6 +176,7 @@ void MultiheadAttentionImpl::reset() {
     rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
   }
   if (!SkipInit::is_active()) reset_in_projection();
+  check_scores(options);
   if (options.relative()) {
     relative_attention_bias = register_module(
         "relative_attention_bias", RelativePositionBias(*options.relative(), options.num_heads()));
@@ -212,7 +231,7 @@ functional::Heads MultiheadAttentionImpl::heads_of(const torch::Tensor& query,
                                                    const torch::Tensor& key_position_ids) {
   const auto rotated = [&](const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
     functional::Heads heads = split_heads(q, k, v);
-    rotate(heads, 0, position_ids, key_position_ids);
+    apply_positions(heads, 0, position_ids, key_position_ids);
     return heads;
   };
   if (options.batch_first()) return rotated(query, key, value);
@@ -224,6 +243,24 @@ functional::Heads MultiheadAttentionImpl::heads_of(const torch::Tensor& query,
   const auto k = key.is_same(query) ? q : key.transpose(0, 1);
   const auto v = value.is_same(key) ? k : value.transpose(0, 1);
   return rotated(q, k, v);
+}
+
+void MultiheadAttentionImpl::apply_positions(functional::Heads& heads, int64_t offset,
+                                             const torch::Tensor& position_ids,
+                                             const torch::Tensor& key_position_ids) {
+  rotate(heads, offset, position_ids, key_position_ids);
+  if (options.qk_norm_after_rotary()) normalise(heads);
+  if (!options.query_growth()) return;
+  const torch::Tensor& query = heads.query;  // (B, H, L, Dh)
+  const torch::Tensor positions =
+      position_ids.defined()
+          ? position_ids
+          : torch::arange(offset, offset + query.size(2),
+                          torch::TensorOptions(query.device()).dtype(torch::kLong));
+  const auto& [beta, length] = *options.query_growth();
+  const torch::Tensor whole = (positions.to(torch::kFloat) / static_cast<double>(length)).floor();
+  const torch::Tensor factors = 1.0 + beta * torch::log(1.0 + whole);  // (L) or (B, L)
+  heads.query = query * factors.to(query.scalar_type()).unsqueeze(-1).unsqueeze(-3);
 }
 
 void MultiheadAttentionImpl::rotate(functional::Heads& heads, int64_t offset,
@@ -302,7 +339,7 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
   const AttentionMask own = mask.after(before);
   try {
     functional::Heads heads = split_heads(x, x, x);
-    rotate(heads, position_ids.defined() ? 0 : before, position_ids, {});
+    apply_positions(heads, position_ids.defined() ? 0 : before, position_ids, {});
     // A single token may attend to all that are cached, and to itself.
     return attend_heads(cache.append(heads),
                         x.size(1) == 1 ? own : own & AttentionMask::causal(before), before);
@@ -322,7 +359,14 @@ functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query
     for (torch::Tensor* one : {&heads.query, &heads.key, &heads.value})
       if (one->defined()) *one = one->clamp(-*clip, *clip);
   }
-  const auto normalise = [&](const TransformerNorm& norm, torch::Tensor& x) {  // (B, H, L, Dh)
+  if (!options.qk_norm_after_rotary()) normalise(heads);
+  if (options.value_norm() && heads.value.defined())
+    heads.value = at::rms_norm(heads.value, {head_dim()}, {}, options.qk_norm_eps());
+  return heads;
+}
+
+void MultiheadAttentionImpl::normalise(functional::Heads& heads) const {
+  const auto apply = [&](const TransformerNorm& norm, torch::Tensor& x) {  // (B, H, L, Dh)
     if (!norm || !x.defined()) return;
     const torch::Tensor rows = x.transpose(1, 2);
     if (options.qk_norm_whole()) {
@@ -333,11 +377,8 @@ functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query
       x = norm.ptr()->forward(x);
     }
   };
-  normalise(q_norm, heads.query);
-  normalise(k_norm, heads.key);
-  if (options.value_norm() && heads.value.defined())
-    heads.value = at::rms_norm(heads.value, {head_dim()}, {}, options.qk_norm_eps());
-  return heads;
+  apply(q_norm, heads.query);
+  apply(k_norm, heads.key);
 }
 
 // The mask and the relative bias, for queries after `offset` others.
@@ -359,6 +400,7 @@ functional::MultiheadAttentionFuncOptions MultiheadAttentionImpl::func_options(
   return functional::MultiheadAttentionFuncOptions(options.num_heads())
       .mask(mask)
       .scale(options.scale())
+      .softcap(options.softcap())
       .dropout(options.dropout())
       .training(is_training())
       .python_dropout_order(options.python_dropout_order());

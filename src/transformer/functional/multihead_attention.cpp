@@ -1,11 +1,14 @@
 #include "posenc/transformer/functional/multihead_attention.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_safe_softmax.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/tanh.h>
 #include <c10/util/Exception.h>
 
 #include <cmath>
@@ -140,15 +143,36 @@ at::Tensor repeated_heads(const at::Tensor& x, int64_t group) {
   return group == 1 ? x : x.repeat_interleave(group, 1);
 }
 
+// The weights of capped scores.
+at::Tensor capped_weights(const at::Tensor& query, const at::Tensor& key, const ScoreMask& mask,
+                          double scale, double softcap) {
+  const int64_t queries = query.size(2), keys = key.size(2);
+  at::Tensor scores = at::matmul(query * scale, key.transpose(2, 3));
+  scores = at::tanh(scores / softcap) * softcap;
+  if (mask.by_distance.defined())
+    scores = scores + relative::pairs_of(mask.distances(queries, keys), queries, keys);
+  if (mask.bias.defined()) scores = scores + mask.bias;
+  if (mask.is_causal) {
+    const at::Tensor later = at::ones({queries, keys}, query.options().dtype(at::kBool)).triu(1);
+    scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+  }
+  return at::_safe_softmax(scores, -1).to(query.scalar_type());
+}
+
 }  // namespace
 
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, const ScoreMask& mask,
-                             std::optional<double> given_scale) {
+                             std::optional<double> given_scale, std::optional<double> softcap) {
+  const double scale = given_scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
+  if (softcap) {
+    const at::Tensor keys = repeated_heads(key, query.size(1) / key.size(1));
+    return capped_weights(query, keys, mask, scale, *softcap);
+  }
   relative::Rules rules = {};
   rules.mask = mask.bias;
   if (mask.by_distance.defined()) rules.term = mask.distances(query.size(2), key.size(2));
   rules.scoring.scale_of = relative::ScaleOf::Query;
-  rules.scale = given_scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(3))));
+  rules.scale = scale;
   rules.masked_row = relative::MaskedRow::Zeros;
   rules.is_causal = mask.is_causal;
   return relative::weights(query, repeated_heads(key, query.size(1) / key.size(1)), rules);
@@ -183,6 +207,8 @@ Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tens
 
 at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& weights,
                         const MultiheadAttentionFuncOptions& options) {
+  if (options.softcap())  // which LibTorch's attention has not
+    return std::get<0>(attend_heads_with_weights(heads, weights, options, false));
   ScoreMask mask = score_mask(heads, options.mask(), options);
   // LibTorch hides later keys before it scales: a scale of 0 makes NaN of them, a negative one inf.
   if (mask.is_causal && options.scale().value_or(1.0) <= 0.0) {
@@ -205,7 +231,8 @@ std::tuple<at::Tensor, at::Tensor> attend_heads_with_weights(
     const MultiheadAttentionFuncOptions& options, bool average_attn_weights) {
   const ScoreMask mask = score_mask_by_distance(heads, options);
   const int64_t group = heads.query.size(1) / heads.key.size(1);  // heads that share keys
-  at::Tensor shares = attention_weights(heads.query, heads.key, mask, options.scale());
+  at::Tensor shares =
+      attention_weights(heads.query, heads.key, mask, options.scale(), options.softcap());
   if (options.training() && options.dropout() > 0.0)
     shares = at::dropout(shares, options.dropout(), /*train=*/true);
   const at::Tensor out =

@@ -40,6 +40,7 @@ struct Case {
   Sequences queries, keys;
   bool is_causal = false;
   int64_t window = kNoWindow;
+  double softcap = 0.0;
   std::vector<int64_t> positions, key_tokens;
   torch::Tensor query, both, bias;
 
@@ -58,6 +59,12 @@ struct Case {
     auto at = torch::arange(length);
     if (!positions.empty()) at = torch::tensor(positions).narrow(0, queries.first[i], length);
     return (at.unsqueeze(1) - at).abs() > window;
+  }
+
+  torch::Tensor capped(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                       const torch::Tensor& added) const {
+    const auto scores = torch::matmul(q, k.transpose(1, 2)) / std::sqrt(static_cast<double>(width));
+    return torch::matmul(torch::softmax(softcap * torch::tanh(scores / softcap) + added, -1), v);
   }
 
   torch::Tensor expected() const {
@@ -83,9 +90,10 @@ struct Case {
       if (bias.defined()) added += bias[i].slice(1, 0, length).slice(2, 0, count);
       if (is_causal) added.masked_fill_(torch::ones({length, count}).triu(1) > 0, kForbidden);
       if (window != kNoWindow) added.masked_fill_(outside(i), kForbidden);
-      const auto context = at::scaled_dot_product_attention(
-          heads_of(query, queries, i, 0, heads), heads_of(both, keys, i, 0, kv_heads),
-          heads_of(both, keys, i, kv_heads * width, kv_heads), added);
+      const auto q = heads_of(query, queries, i, 0, heads), k = heads_of(both, keys, i, 0, kv_heads),
+                 v = heads_of(both, keys, i, kv_heads * width, kv_heads);
+      const auto context = softcap == 0.0 ? at::scaled_dot_product_attention(q, k, v, added)
+                                          : capped(q, k, v, added);
       to.copy_(context.transpose(0, 1).reshape({length, heads * width}));
     }
     return out;
@@ -158,6 +166,7 @@ struct Case {
     request.key_lengths = keys.lengths.data();
     if (!key_tokens.empty()) request.key_tokens = key_tokens.data();
     request.scale = scale();
+    request.softcap = static_cast<float>(softcap);
     request.is_causal = is_causal;
     if (bias.defined()) {
       request.bias = bias.const_data_ptr<float>();
@@ -298,6 +307,28 @@ TEST(InferenceSequences, AWindowBesideABias) {
   one.bias.masked_fill_(torch::rand(one.bias.sizes()) < 0.3, kForbidden);
   one.bias.diagonal(0, 2, 3).fill_(1.0F);
   check(one);
+}
+
+// Scores in 8 bits cannot be a bias, which is added to capped scores: only that they are capped.
+TEST(InferenceSequences, Softcap) {
+  torch::manual_seed(testing::seed(13));
+  for (const bool is_causal : {false, true}) {
+    for (const int64_t window : {kNoWindow, int64_t{9}}) {
+      Case one(4, 20, kLengths, kLengths, 2);
+      one.query.mul_(4.0);
+      one.softcap = 2.0;
+      one.is_causal = is_causal;
+      one.window = window;
+      expect_on_each_set(Op::Sums, one.expected(),
+                         [&](const InferenceKernels& use) { return run_both(one, use, kFloat32); });
+      expect_on_each_set(Op::BFloat16Attention, one.rounded().expected(),
+                         [&](const InferenceKernels& use) { return run_both(one, use, kBFloat16); });
+      on_each_set([&](const InferenceKernels& use) {
+        const auto away = run_both(one, use, kInt8Scores) - one.expected();
+        EXPECT_LT(away.abs().max().item<double>(), 0.1);
+      });
+    }
+  }
 }
 
 TEST(InferenceSequences, LargeScoresDoNotOverflow) {

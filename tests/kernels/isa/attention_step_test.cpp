@@ -17,6 +17,7 @@ struct Case {
   int64_t rows, heads, width, capacity;
   torch::Tensor query, keys, values, bias;
   std::vector<std::vector<int32_t>> tokens;  // per row
+  double softcap = 0.0;
 
   Case(int64_t rows_, int64_t heads_, int64_t width_, int64_t most, bool biased)
       : rows(rows_), heads(heads_), width(width_), capacity(most + 5) {
@@ -48,11 +49,17 @@ struct Case {
       if (bias.defined()) {
         added = bias[row].narrow(1, 0, count).to(torch::kDouble).unsqueeze(1);
       }
-      out[row] =
-          at::scaled_dot_product_attention(
-              query[row].narrow(0, 0, heads * width).view({heads, 1, width}).to(torch::kDouble),
-              at(keys, slots), at(values, slots), added)
-              .squeeze(1);
+      const auto q =
+          query[row].narrow(0, 0, heads * width).view({heads, 1, width}).to(torch::kDouble);
+      if (softcap == 0.0) {
+        out[row] =
+            at::scaled_dot_product_attention(q, at(keys, slots), at(values, slots), added).squeeze(1);
+        continue;
+      }
+      auto scores = torch::matmul(q, at(keys, slots).transpose(1, 2)) / std::sqrt(1.0 * width);
+      scores = softcap * torch::tanh(scores / softcap);
+      if (added) scores += *added;
+      out[row] = torch::matmul(torch::softmax(scores, -1), at(values, slots)).squeeze(1);
     }
     return out.view({rows, heads * width});
   }
@@ -79,6 +86,7 @@ struct Case {
     request.tokens = pointers.data();
     request.counts = counts.data();
     request.scale = 1.0F / std::sqrt(static_cast<float>(width));
+    request.softcap = static_cast<float>(softcap);
     if (bias.defined()) {
       request.bias = bias.const_data_ptr<float>();
       request.bias_row_stride = bias.stride(0);
@@ -106,6 +114,17 @@ TEST(InferenceAttention, AttendsToTheListedTokens) {
   for (const int64_t width : {1, 5, 16, 24, 64, 80, 128})
     for (const int64_t most : {1, 3, 4, 17, 70})
       for (const bool biased : {false, true}) check(Case(4, 1 + most % 3, width, most, biased));
+}
+
+TEST(InferenceAttention, Softcap) {
+  torch::manual_seed(testing::seed(2));
+  for (const int64_t most : {1, 3, 4, 17, 70})
+    for (const bool biased : {false, true}) {
+      Case one(4, 3, 24, most, biased);
+      one.query.mul_(4.0);
+      one.softcap = 2.0;
+      check(one);
+    }
 }
 
 TEST(InferenceAttention, ForbiddenAndUnseenTokens) {

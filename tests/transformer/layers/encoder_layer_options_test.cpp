@@ -150,6 +150,66 @@ TEST(EncoderLayerOptions, ProjectionsMayBeClipped) {
   EXPECT_FALSE(near(clipped->forward(x, x, x), attention->forward(x, x, x), 1e-2));
 }
 
+TEST(EncoderLayerOptions, ScoresMayBeCapped) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 5, 8});
+  auto capped = with_drawn_weights(
+      MultiheadAttention(MultiheadAttentionOptions(8, 2).softcap(0.3).scale(2.0)));
+  const auto heads = [](const torch::Tensor& part) {
+    return part.unflatten(-1, {2, 4}).transpose(1, 2);
+  };
+  const auto parts = torch::linear(x, capped->in_proj_weight, capped->in_proj_bias).chunk(3, -1);
+  const auto products = heads(parts[0]).matmul(heads(parts[1]).transpose(-1, -2));
+  const auto hidden = torch::ones({5, 5}, torch::kBool).triu(1);
+  const auto scores = (0.3 * torch::tanh(2.0 * products / 0.3)).masked_fill(hidden, -INFINITY);
+  const auto context = scores.softmax(-1).matmul(heads(parts[2])).transpose(1, 2).flatten(2);
+  const auto expected = capped->out_proj->forward(context);
+  EXPECT_TRUE(near(capped->forward(x, x, x, AttentionMask::causal()), expected, 1e-5));
+  const auto [out, shares] = capped->forward_with_weights(x, x, x, AttentionMask::causal(), false);
+  EXPECT_TRUE(near(out, expected, 1e-5));
+  EXPECT_TRUE(near(shares, scores.softmax(-1), 1e-5));
+}
+
+// A step takes positions from its cache.
+TEST(EncoderLayerOptions, QueriesMayGrowAndNormsFollowTheRotation) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 7, 8});
+  const auto options = MultiheadAttentionOptions(8, 2).rotary(
+      RotaryEmbeddingOptions(rotary_preset("llama", 4)));
+  const auto heads = [](const torch::Tensor& part) {
+    return part.unflatten(-1, {2, 4}).transpose(1, 2);
+  };
+  for (const bool grows : {false, true}) {
+    auto own = MultiheadAttentionOptions(options);
+    if (grows) own.query_growth(QueryGrowth{1.5, 3});
+    if (!grows) own.qk_norm(NormKind::RMS).qk_norm_after_rotary(true);
+    auto attention = with_drawn_weights(MultiheadAttention(own));
+    const auto parts =
+        torch::linear(x, attention->in_proj_weight, attention->in_proj_bias).chunk(3, -1);
+    auto [query, key] = attention->rotary->forward(heads(parts[0]), heads(parts[1]));
+    if (grows) {
+      const auto growth = 1.0 + 1.5 * torch::log(torch::tensor({1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0}));
+      query = query * growth.unsqueeze(1);
+    } else {
+      query = attention->q_norm->forward(query);
+      key = attention->k_norm->forward(key);
+    }
+    const auto shares = (query.matmul(key.transpose(-1, -2)) / 2.0)
+                            .masked_fill(torch::ones({7, 7}, torch::kBool).triu(1), -INFINITY)
+                            .softmax(-1);
+    const auto context = shares.matmul(heads(parts[2])).transpose(1, 2).flatten(2);
+    const auto expected = attention->out_proj->forward(context);
+    EXPECT_TRUE(near(attention->forward(x, x, x, AttentionMask::causal()), expected, 1e-5));
+    auto cache = attention->make_cache(2, 7);
+    const auto first = attention->step(x.narrow(1, 0, 4), cache);
+    const auto second = attention->step(x.narrow(1, 4, 3), cache);
+    EXPECT_TRUE(near(torch::cat({first, second}, 1), expected, 1e-5));
+    EXPECT_FALSE(near(attention->forward(x, x, x, {}, torch::arange(7) + 2),
+                      attention->forward(x, x, x), 1e-3))
+        << "neither is relative";
+  }
+}
+
 TEST(EncoderLayerOptions, AWindowMasksWhatIsFurtherAway) {
   const auto x = torch::randn({2, 7, 8});
   const auto padding = AttentionMask::key_padding(torch::tensor(
@@ -271,6 +331,14 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
       {plain().qk_norm(true).qk_norm_per_head(true).qk_norm_whole(true),
        "qk_norm_per_head(true) must be without qk_norm_whole. Got both"},
       {plain().qkv_clip(-1.0), "qkv_clip must not be negative. Got -1"},
+      {plain().attention_softcap(0.0), "softcap must be positive and finite. Got 0"},
+      {plain().query_growth(QueryGrowth{1.0, 3}),
+       "query_growth needs a rotary embedding that rotates by one position of a token, by which "
+       "queries grow. Got none"},
+      {plain()
+           .rotary(RotaryEmbeddingOptions(rotary_preset("llama", 4)))
+           .query_growth(QueryGrowth{1.0, 0}),
+       "query_growth must have a finite beta and a length of at least 1. Got 1 and 0"},
       {plain().second_norm(false), "second_norm(false) must be with norm_first(true)"},
       {plain().residual_of_norm(true), "residual_of_norm(true) must be with norm_first(true)"},
       {plain().parallel(Parallel::TwoNorms), "parallel must be with norm_first(true)"},
@@ -337,6 +405,8 @@ TEST(EncoderLayerOptions, DecodersHaveNone) {
       {plain().parallel(Parallel::SharedNorm), "parallel"},
       {plain().norm_affine(false), "norm_affine"},
       {plain().qkv_clip(1.0), "qkv_clip"},
+      {plain().attention_softcap(1.0), "attention_softcap"},
+      {plain().query_growth(QueryGrowth()), "query_growth"},
       {plain().post_norms(true), "post_norms"},
       {plain().residual_scale(0.5), "residual_scale"},
       {plain().per_layer_input(3), "per_layer_input"},

@@ -56,7 +56,7 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(std::optional<double>, qkv_clip) = std::nullopt;
   /// Scores become softcap * tanh(scores / softcap), before masks and biases: Gemma 2.
   TORCH_ARG(std::optional<double>, softcap) = std::nullopt;
-  /// Multiplies queries by a factor that grows with their position: Ministral 3.
+  /// Multiplies queries by a factor that grows with their position: Ministral 3. Needs `rotary`.
   TORCH_ARG(std::optional<QueryGrowth>, query_growth) = std::nullopt;
   /// Normalises each head of values by an RMS norm without a weight: EmbeddingGemma 2.
   TORCH_ARG(bool, value_norm) = false;
@@ -194,6 +194,9 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
 
   int64_t head_dim() const;
   void reset_in_projection();
+  void apply_positions(functional::Heads& heads, int64_t offset, const torch::Tensor& position_ids,
+                       const torch::Tensor& key_position_ids);
+  void normalise(functional::Heads& heads) const;
   void rotate(functional::Heads& heads, int64_t offset, const torch::Tensor& position_ids,
               const torch::Tensor& key_position_ids);
   void rotate_apart(functional::Heads& heads, const torch::Tensor& position_ids,

@@ -13,6 +13,9 @@ struct QueryGrowth {
   double beta = 0.0;   ///< how fast it grows
   int64_t length = 1;  ///< the positions of factor 1; at least 1
 
+  /// The factor of a query at this position.
+  float factor(int64_t position) const;
+
   POSENC_FIELDS(QueryGrowth, beta, length);
 };
 

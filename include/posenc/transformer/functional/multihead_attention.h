@@ -37,6 +37,8 @@ struct MultiheadAttentionFuncOptions {
   TORCH_ARG(AttentionMask, mask) = {};
   /// The factor of the scores; 1 / sqrt(Dh) unless set.
   TORCH_ARG(std::optional<double>, scale) = std::nullopt;
+  /// Scores become softcap * tanh(scores / softcap), before the mask is added; not 0.
+  TORCH_ARG(std::optional<double>, softcap) = std::nullopt;
   /// Probability of zeroing an attention weight, in [0, 1); applies only in training.
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether dropout is applied.
