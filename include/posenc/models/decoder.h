@@ -45,12 +45,12 @@ struct DecoderOptions {
   TORCH_ARG(std::optional<int64_t>, max_positions) = std::nullopt;
   /// The most tokens of a row, where it is not a table of positions that bounds them: GPT-J, MPT.
   TORCH_ARG(std::optional<int64_t>, max_tokens) = std::nullopt;
-  /// Whether generate() computes a row anew where its length passes the original context of its
-  /// rotary::LongRope: Phi-3. Otherwise the keys before keep their rotation.
-  TORCH_ARG(bool, restarts_at_limit) = false;
+  /// The length of a row at which generate() computes it anew, since the frequencies of
+  /// rotary::LongRope change for all of its keys: Phi-3. Otherwise keys keep their rotation.
+  TORCH_ARG(std::optional<int64_t>, restart_length) = std::nullopt;
 
   POSENC_FIELDS(DecoderOptions, model_, tied_, head_bias_, logit_scale_, logit_softcap_,
-                max_positions_, max_tokens_, restarts_at_limit_);
+                max_positions_, max_tokens_, restart_length_);
 };
 
 /// Inputs of a decoder besides the ids; all are optional.

@@ -36,9 +36,7 @@ DecoderOptions decoder_options_of(const EncoderConfig& config) {
                     "the attention of a decoder must be causal. Got a configuration with attention "
                     "in both directions, which load_encoder() loads");
   DecoderOptions options(EncoderOptions(config.options).pooling(encoder::Pooling::None));
-  options.tied(own.flag("tie_word_embeddings", true))
-      .head_bias(structure.has_bias)
-      .restarts_at_limit(structure.restarts_at_limit);
+  options.tied(own.flag("tie_word_embeddings", true)).head_bias(structure.has_bias);
   if (*structure.scale_setting != '\0')
     options.logit_scale(factor_in(own, structure.scale_setting));
   if (*structure.divisor_setting != '\0')
@@ -48,6 +46,8 @@ DecoderOptions decoder_options_of(const EncoderConfig& config) {
     if (!(*options.logit_softcap() > 0.0))
       own.refuse(structure.softcap_setting, "must be positive");
   }
+  if (*structure.restart_setting != '\0')
+    options.restart_length(own.integer(structure.restart_setting, 1, INT32_MAX) + 1);
   options.max_positions(own.integer_if("max_position_embeddings"));
   if (*structure.max_tokens_setting != '\0')
     options.max_tokens(own.integer(structure.max_tokens_setting, 1, INT32_MAX));

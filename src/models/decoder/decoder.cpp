@@ -11,7 +11,6 @@
 #include <limits>
 #include <map>
 #include <ostream>
-#include <variant>
 
 #include "core/print_fields.h"
 #include "models/decoder/parts.h"
@@ -85,14 +84,6 @@ bool depends_on_length(const EncoderOptions& options) {
   return stack.layers().empty()
              ? depends(stack.layer())
              : std::any_of(stack.layers().begin(), stack.layers().end(), depends);
-}
-
-std::optional<int64_t> restart_length(const DecoderOptions& options) {
-  const auto& rotary = options.model().encoder().layer().rotary();
-  if (!options.restarts_at_limit() || !rotary) return std::nullopt;
-  const auto* const scaling = std::get_if<rotary::LongRope>(&rotary->rotary().scaling());
-  if (scaling == nullptr) return std::nullopt;
-  return static_cast<int64_t>(scaling->original_max_position) + 1;
 }
 
 int64_t most_tokens(const DecoderOptions& options) {

@@ -36,7 +36,7 @@ struct RowGroup {
 class ModuleDecoder : public StepModel {
  public:
   ModuleDecoder(DecoderImpl& model, const SearchPlan& plan)
-      : model_(model), plan_(plan), restart_(restart_length(model.options)) {}
+      : model_(model), plan_(plan), restart_(model.options.restart_length()) {}
 
   torch::Tensor read_prompts() override {
     std::map<int64_t, std::vector<int64_t>> by_length;

@@ -19,10 +19,6 @@ at::Tensor scaled_logits(const DecoderOptions& options, const at::Tensor& produc
 /// lengths then have different ones.
 bool depends_on_length(const EncoderOptions& options);
 
-/// The length of rows at which generate() computes them anew, since all keys then have other
-/// frequencies; nothing if it never does.
-std::optional<int64_t> restart_length(const DecoderOptions& options);
-
 /// The most tokens that a decoder's positions have: DecoderImpl::most_tokens().
 int64_t most_tokens(const DecoderOptions& options);
 

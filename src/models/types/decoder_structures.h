@@ -19,7 +19,9 @@ struct DecoderStructure {
   /// The setting with the most tokens of a row, where the class has sizes for them but no table:
   /// GPT-J, MPT.
   const char* max_tokens_setting = "";
-  bool restarts_at_limit = false;  ///< DecoderOptions::restarts_at_limit
+  /// The setting with the longest row that generate() does not compute anew: Phi-3, see
+  /// DecoderOptions::restart_length.
+  const char* restart_setting = "";
   /// Refuses settings of a model that is another one than the file's class computes; may be null.
   void (*check)(const Settings& config) = nullptr;
 };

@@ -178,12 +178,13 @@ TEST_P(LiveDecoder, SearchesFindTheTokensOfTransformers) {
         EXPECT_EQ(rows[row].tokens,
                   tokens_of(found(name, i)[static_cast<int64_t>(row)], rows[row].tokens.size()))
             << name << " " << i;
-        if (options.num_beams() > 1)
+        if (options.num_beams() > 1) {
           EXPECT_NEAR(
               rows[row].score,
               found(std::string(name) + ".scores", i)[static_cast<int64_t>(row)].item<double>(),
               2e-5)
               << name << i;
+        }
       }
     }
   }
