@@ -49,7 +49,7 @@ class PerLayerRun : public MixerRun {
     own.input.run(input_.const_data_ptr<float>() + begin * part.width, part.width, part.rows,
                   inputs, own_.width, part.regime);
     for (int64_t i = 0; i < count; ++i) inputs[i] *= scale_;
-    normalise_heads(inputs, own_.width, part.rows, 1, own_.width, own_.norm);
+    normalise_heads(inputs, own_.width, part.rows, own_.width, own_.norm);
     for (int64_t i = 0; i < count; ++i) gates[i] *= inputs[i];
   }
 
