@@ -36,13 +36,15 @@ struct RowGroup {
 class ModuleDecoder : public StepModel {
  public:
   ModuleDecoder(DecoderImpl& model, const SearchPlan& plan)
-      : model_(model), plan_(plan), restart_(model.options.restart_length()) {}
+      : model_(model),
+        plan_(plan),
+        are_apart_(depends_on_length(model.options.model())),
+        restart_(are_apart_ ? model.options.restart_length() : std::nullopt) {}
 
   torch::Tensor read_prompts() override {
     std::map<int64_t, std::vector<int64_t>> by_length;
-    const bool are_apart = depends_on_length(model_.options.model());
     for (int64_t i = 0; i < plan_.sources; ++i)
-      by_length[are_apart ? length_of(i) : 0].push_back(i);
+      by_length[are_apart_ ? length_of(i) : 0].push_back(i);
     std::vector<at::Tensor> logits;
     for (const auto& [length, prompts] : by_length) {
       groups_.emplace_back();
@@ -160,6 +162,7 @@ class ModuleDecoder : public StepModel {
 
   DecoderImpl& model_;
   const SearchPlan& plan_;
+  const bool are_apart_;  // rows of different lengths
   const std::optional<int64_t> restart_;
   std::vector<RowGroup> groups_;
 };

@@ -203,6 +203,7 @@ constexpr EmbeddingsStructure kGraniteTables = {.norm = Norm::None, .position_id
     .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_granite};
 
 constexpr DecoderStructure kGraniteDecoder = {.divisor_setting = "logits_scaling"};
+constexpr DecoderStructure kPhi3Decoder = {.restart_setting = "original_max_position_embeddings"};
 
 constexpr ModelType kLlamaLikeTypes[] = {
     {.type = "arcee", .embeddings = "llama", .rotary = "llama", .layers = &kArceeLayers,
@@ -225,7 +226,7 @@ constexpr ModelType kLlamaLikeTypes[] = {
      .decoder = &kPlainDecoder, .prefix = "model."},
     {.type = "phi3", .embeddings = "llama", .rotary = "gpt_neox",
      .rope = {.scalings = "default longrope", .longrope_names = true}, .layers = &kPhi3Layers,
-     .decoder = &kPlainDecoder, .prefix = "model."},
+     .decoder = &kPhi3Decoder, .prefix = "model."},
     {.type = "seed_oss", .embeddings = "llama", .rotary = "llama", .layers = &kSeedOssLayers,
      .decoder = &kPlainDecoder, .prefix = "model."},
     {.type = "smollm3", .embeddings = "llama", .rotary = "llama", .layers = &kSmolLm3Layers,

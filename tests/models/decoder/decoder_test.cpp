@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "posenc/models/adapter_set.h"
 #include "posenc/models/generation_config.h"
 #include "posenc/weights/load.h"
 #include "support/compare.h"
+#include "support/temp_dir.h"
 
 namespace posenc::testing {
 namespace {
@@ -200,7 +202,7 @@ TEST_P(LiveDecoder, ScoresAreTheLogProbabilitiesOfTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Models, LiveDecoder,
                          ::testing::Values("llama", "dynamic", "longrope", "mistral", "qwen2",
-                                           "qwen3", "gemma3_text", "bloom", "mpt"),
+                                           "qwen3", "gemma3_text", "bloom", "mpt", "phi3"),
                          [](const auto& test) { return std::string(test.param); });
 
 class TrainedDecoder : public LiveDecoder {};
@@ -233,6 +235,44 @@ TEST(LiveDecoderFolder, TiedTablesAreOneParameterAlsoInAClone) {
   const auto copy = std::dynamic_pointer_cast<DecoderImpl>(model->clone());
   EXPECT_TRUE(copy->lm_head->effective_weight().is_same(copy->model->embeddings->tokens->weight));
   EXPECT_FALSE(copy->lm_head->effective_weight().is_same(model->lm_head->effective_weight()));
+}
+
+TEST(LiveDecoderFolder, SettingsOfGenerateAreThoseOfTheFolder) {
+  const GenerateOptions options = load_generation_config(path_of("llama"), R"({"num_beams": 2})");
+  EXPECT_EQ(options.eos_ids(), Ids{2});
+  EXPECT_EQ(options.num_beams(), 2);
+  EXPECT_ERROR(load_generation_config(path_of("llama"), R"({"encoder_repetition_penalty": 2.0})"),
+               c10::ValueError, "encoder_repetition_penalty");
+}
+
+TEST(LiveDecoderFolder, AnAdapterThatWasTrainedIsMergedAndSwitched) {
+  const TempDir out;
+  const Decoder model = load_decoder(path_of("llama")), other = load_decoder(path_of("llama"));
+  const auto ids = torch::tensor({{3, 4, 5, 6}});
+  const auto logits = [&](const Decoder& of) {
+    const torch::NoGradGuard no_grad;
+    return Decoder(of)->forward(ids).logits;
+  };
+  const torch::Tensor base = logits(model), head = model->lm_head->weight.detach().clone();
+  const LoraTraining tuned = add_lora(model, LoraConfig(4).targets({"q_proj", "lm_head"}));
+  torch::optim::Adam adam(tuned.parameters(), torch::optim::AdamOptions(0.1));
+  for (int step = 0; step < 3; ++step) {
+    adam.zero_grad();
+    Decoder(model)->forward(ids).logits.square().mean().backward();
+    adam.step();
+  }
+  const torch::Tensor trained = logits(model);
+  EXPECT_FALSE(within(Op::Logits, trained, base));
+  EXPECT_TRUE(bit_equal(model->lm_head->weight, head));
+  save_adapter(tuned.adapter(), out / "adapter", path_of("llama"));
+  const auto load = LoadOptions().adapters({{out / "adapter", 1.0}});
+  EXPECT_TRUE(within(Op::Logits, logits(load_decoder(path_of("llama"), load)), trained));
+  AdapterSet set(other);
+  set.add("mine", load_adapter(out / "adapter"));
+  set.activate({"mine"});
+  EXPECT_TRUE(within(Op::Logits, logits(other), trained));
+  set.deactivate();
+  EXPECT_TRUE(bit_equal(logits(other), base));
 }
 
 }  // namespace
