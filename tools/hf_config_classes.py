@@ -13,7 +13,7 @@ use, with what posenc reads of its class:
 - defaults: those of the fields. Where one is null, there is none or the class derives it from other settings, as posenc
   then does; but rope_parameters are those of the class instantiated without arguments. A composite model has the model
   types of its parts, and what it gives them in place of their own defaults.
-- kUnreadSettings: of encoder-decoders that posenc loads, the other settings that may not be null, since transformers refuses such a file.
+- kUnreadSettings: of encoder-decoders and decoders that posenc loads, the other settings that may not be null, since transformers refuses such a file.
 - `generation_config` is no model type, but the class of generation_config.json.
 """
 
@@ -75,9 +75,15 @@ READ = set("""
     left_max_position_embeddings right_max_position_embeddings encoder_max_relative_position
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
-SEQ2SEQ = {"bart", "blenderbot", "blenderbot-small", "fsmt", "m2m_100", "marian", "mbart", "mt5", "pegasus", "plbart", "t5", "umt5"}
 DERIVED = {"layer_types"}  # from the number of layers
 OLD_NAMES = {"bloom": {"n_embed": "hidden_size"}}  # which a class takes without a row of its attribute_map
+
+
+def types_with(expression: str) -> list[str]:
+    """The model types of the families whose rows have it."""
+    tables = [table for file in (FOLDER / "families").glob("*.cpp") for table in re.findall(r"ModelType \w+\[\] = \{(.*?)\n\};", file.read_text(), re.S)]
+    rows = [row for table in tables for row in re.split(r"\n    (?=\{\.type)", table)[1:]]
+    return sorted(re.match(r'\{\.type = "([^"]+)"', row).group(1) for row in rows if re.search(expression, row))
 
 
 def config_classes() -> dict[str, type]:
@@ -231,7 +237,7 @@ def row_of(model_type: str, kind: type) -> str:
 
 
 def unread_row(model_type: str, kind: type) -> str:
-    """The settings of an encoder-decoder that posenc does not read and whose type has no null."""
+    """The settings of a model that generates text that posenc does not read and whose type has no null."""
     read = set(names_of(kind))
     names = [field.name for field in fields(kind) if field.name not in read and not may_be_null(kind, field.name)]
     return f'    {{"{model_type}", "{" ".join(names)}"}},'
@@ -262,7 +268,8 @@ def table() -> str:
     lines = [f"// Written by tools/hf_config_classes.py from transformers {release}.", "constexpr ClassRow kConfigClasses[] = {"]
     lines += sorted([*(row_of(model_type, kind) for model_type, kind in classes), generation_row()])
     lines += ["};", "constexpr UnreadRow kUnreadSettings[] = {"]
-    lines += [unread_row(model_type, kind) for model_type, kind in classes if model_type in SEQ2SEQ]
+    generates = types_with(r"\.(decoder|seq2seq) = &")
+    lines += [unread_row(model_type, kind) for model_type, kind in classes if model_type in generates]
     lines += ["};", "constexpr std::string_view kWithConfigDicts[] = {"]
     lines += [f'    "{model_type}",' for model_type, kind in classes if has_config_dicts(kind)]
     return "\n".join([*lines, "};"]) + "\n"

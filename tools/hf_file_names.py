@@ -18,7 +18,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from hf_config_classes import FOLDER, config_classes
+from hf_config_classes import FOLDER, config_classes, types_with
 
 FEW_LAYERS = ("num_hidden_layers", "encoder_layers", "decoder_layers", "num_layers", "n_layers", "n_layer")
 # Settings without which a class cannot be made.
@@ -33,13 +33,6 @@ FIRST = "(^|\\.)"  # which begins an expression of a first component, or of one 
 RENAMED = {"ultrabert": {"cls"}}
 # Settings with which the classes have other tensors, each beside the defaults.
 VARIANTS = {"deberta": [{"legacy": False}], "deberta-v2": [{"legacy": False}]}
-
-
-def loaded_types() -> list[str]:
-    """The model types whose weights posenc loads, and those of pairs with such a part."""
-    tables = [table for file in (FOLDER / "families").glob("*.cpp") for table in re.findall(r"ModelType \w+\[\] = \{(.*?)\n\};", file.read_text(), re.S)]
-    rows = [row for table in tables for row in re.split(r"\n    (?=\{\.type)", table)[1:]]
-    return sorted(re.match(r'\{\.type = "([^"]+)"', row).group(1) for row in rows if re.search(r'\.(layers|seq2seq) = &|\.part = "', row))
 
 
 def pattern_of(expression: str) -> str:
@@ -102,7 +95,7 @@ def table() -> str:
     release = ".".join(transformers.__version__.split(".")[:2])
     classes = config_classes()
     lines = [f"// Written by tools/hf_file_names.py from transformers {release}.", "constexpr FileNames kFileNames[] = {"]
-    return "\n".join([*lines, *(row_of(name, classes[name]) for name in loaded_types()), "};"]) + "\n"
+    return "\n".join([*lines, *(row_of(name, classes[name]) for name in types_with(r'\.(layers|seq2seq) = &|\.part = "')), "};"]) + "\n"
 
 
 def main() -> int:

@@ -138,6 +138,10 @@ class Settings {
     }
   }
 
+  /// Throws c10::ValueError for a null in the file that this class does not take: it is a value of
+  /// few settings, also where another name of the setting has one that counts.
+  void refuse_nulls(const hf::ConfigClass& known) const;
+
   /// The value itself; null if it is absent and the class has no default.
   const nlohmann::json& value(std::string_view name) const;
   /// That in the file alone, and the class's default alone; null if there is none.

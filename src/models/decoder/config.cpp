@@ -23,6 +23,9 @@ std::string decoder_part(const Settings& config) {
                     type, " is an encoder-decoder: load_seq2seq() loads it");
   TORCH_CHECK_VALUE(model == nullptr || *model->lacks == '\0', config.where(), "model_type ", type,
                     " is not supported: it needs ", model == nullptr ? "" : model->lacks);
+  TORCH_CHECK_VALUE(!config.has("text_config"), config.where(), "model_type ", type,
+                    " is not supported: it is a model of texts and other inputs, whose language "
+                    "model, in text_config, is not loaded by itself");
   hf::refuse_model_type(config.where(),
                         "model_type must be that of a decoder-only language model that posenc has",
                         type, decoder_model_types());
@@ -31,6 +34,7 @@ std::string decoder_part(const Settings& config) {
 DecoderOptions decoder_options_of(const EncoderConfig& config) {
   const DecoderStructure& structure = *config.model.decoder;
   const Settings& own = config.settings;
+  own.refuse_nulls(hf::ConfigClass::of(config.model.type));
   if (structure.check != nullptr) structure.check(own);
   TORCH_CHECK_VALUE(config.options.causal(), own.where(),
                     "the attention of a decoder must be causal. Got a configuration with attention "

@@ -20,14 +20,6 @@ constexpr const char* kCaller = "load_seq2seq";  // in messages
 
 constexpr const char* kSeq2SeqLogitsBias = "final_layer.bias";
 
-// Null is a value of few settings, also where another name of the setting has one that counts.
-void check_nulls(const Settings& config, const hf::ConfigClass& known) {
-  for (const auto& [name, value] : config.object().items())
-    if (value.is_null() &&
-        (known.refuses_null(name) || !known.value_in(config.object(), name).is_null()))
-      config.refuse(name, "must be left out or have a value", value);
-}
-
 void check_seq2seq_layers(const char* caller, const std::string& folder,
                           const Seq2SeqFamily& family, const TransformerOptions& options,
                           const io::TensorSource& source) {
@@ -79,7 +71,7 @@ const hf::ModelType& seq2seq_type(const Settings& config) {
 Settings seq2seq_settings(const Settings& config, const std::string& type) {
   const hf::ConfigClass& known = hf::ConfigClass::of(type);
   nlohmann::json settings = config.object();
-  check_nulls(config, known);
+  config.refuse_nulls(known);
   for (const auto& alias : known.aliases()) {
     const std::string early(alias.name_is_field ? alias.name : alias.own);
     const std::string late(alias.name_is_field ? alias.own : alias.name);

@@ -120,7 +120,33 @@ TEST_F(DecoderFolder, OtherModelsAreRefusedByName) {
   expect_value_error("the nearest are");
   folder_.config["model_type"] = "bert";
   expect_value_error("model_type must be that of a decoder-only language model");
+  for (const char* type : {"mixtral", "qwen3_moe", "deepseek_v3", "llama4_text", "gpt_oss"}) {
+    folder_.config["model_type"] = type;
+    expect_value_error("it needs a mixture of experts");
+  }
+  for (const char* type : {"mamba", "rwkv", "jamba2", "apertus", "chatglm"}) {
+    folder_.config["model_type"] = type;
+    expect_value_error("; the nearest are ");
+    expect_value_error(std::string("Got ") + type);
+  }
+  folder_.config["model_type"] = "gemma3";
+  folder_.config["text_config"] = {{"model_type", "gemma3_text"}};
+  expect_value_error("whose language model, in text_config, is not loaded by itself");
+  folder_.config.erase("text_config");
+  folder_.config["model_type"] = "gemma";
+  folder_.config["use_bidirectional_attention"] = true;
+  expect_value_error("use_bidirectional_attention must be false or null");
+  folder_.config.erase("use_bidirectional_attention");
   folder_.config["model_type"] = "llama";
+  folder_.config["quantization_config"] = {{"quant_method", "gptq"}, {"bits", 4}};
+  expect_value_error("only the model that they were made of. Got gptq");
+  folder_.config.erase("quantization_config");
+  for (const char* name : {"hidden_size", "rms_norm_eps", "attention_bias", "use_cache"}) {
+    const nlohmann::json whole = folder_.config;
+    folder_.config[name] = nullptr;
+    expect_value_error(std::string(name) + " must be left out or have a value. Got null");
+    folder_.config = whole;
+  }
   folder_.config["is_causal"] = false;
   expect_value_error("must be causal");
   folder_.config["is_causal"] = true;
