@@ -146,9 +146,8 @@ inline std::vector<FreezableModel> freezable_stacks() {
               2)
               .norm(true)
               .final_norm_bias(false)),
-      of_stack("GPT-NeoX", TransformerEncoderOptions(LayerOptions(layer).norm_first(true).parallel(
-                                                         Parallel::TwoNorms),
-                                                     2)
+      of_stack("GPT-NeoX", TransformerEncoderOptions(
+                               LayerOptions(layer).norm_first(true).parallel(Parallel::TwoNorms), 2)
                                .norm(true)),
       of_stack("Cohere", TransformerEncoderOptions(LayerOptions(layer)
                                                        .norm_first(true)
@@ -157,12 +156,11 @@ inline std::vector<FreezableModel> freezable_stacks() {
                                                        .rotary(rotary("cohere", 4))
                                                        .parallel(Parallel::SharedNorm),
                                                    2)),
-      of_stack("Phi", TransformerEncoderOptions(LayerOptions(layer)
-                                                    .norm_first(true)
-                                                    .qk_norm(true)
-                                                    .qk_norm_bias(true)
-                                                    .parallel(Parallel::SharedNorm),
-                                                2)),
+      of_stack("Phi",
+               TransformerEncoderOptions(
+                   LayerOptions(layer).norm_first(true).qk_norm(true).qk_norm_bias(true).parallel(
+                       Parallel::SharedNorm),
+                   2)),
       of_stack("BLOOM", TransformerEncoderOptions(
                             LayerOptions(layer).norm_first(true).residual_of_norm(true), 2)
                             .norm(true)),
@@ -177,22 +175,20 @@ inline std::vector<FreezableModel> freezable_stacks() {
       of_stack("Gemma 2", TransformerEncoderOptions(
                               LayerOptions(gemma).qk_norm(false).attention_softcap(0.5), 2)
                               .norm(true)),
-      of_stack("Hunyuan", TransformerEncoderOptions(LayerOptions(gemma).qk_norm_after_rotary(true).rotary(
-                                                        rotary("llama", 8)),
-                                                    2)),
-      of_stack("Ministral 3",
-               TransformerEncoderOptions(LayerOptions(layer)
-                                             .norm_first(true)
-                                             .rotary(rotary("llama", 4))
-                                             .query_growth(QueryGrowth{2.0, 2}),
-                                         2)),
-      of_stack("norms of outputs alone",
-               TransformerEncoderOptions(LayerOptions(layer)
-                                             .norm_first(true)
-                                             .post_norms(true)
-                                             .first_norm(false)
-                                             .second_norm(false),
-                                         2)),
+      of_stack("Hunyuan",
+               TransformerEncoderOptions(
+                   LayerOptions(gemma).qk_norm_after_rotary(true).rotary(rotary("llama", 8)), 2)),
+      of_stack("Ministral 3", TransformerEncoderOptions(LayerOptions(layer)
+                                                            .norm_first(true)
+                                                            .rotary(rotary("llama", 4))
+                                                            .query_growth(QueryGrowth{2.0, 2}),
+                                                        2)),
+      of_stack(
+          "norms of outputs alone",
+          TransformerEncoderOptions(
+              LayerOptions(layer).norm_first(true).post_norms(true).first_norm(false).second_norm(
+                  false),
+              2)),
       of_stack("ALiBi", TransformerEncoderOptions(layer, 2).alibi(relative::Alibi{})),
       of_stack("T5", TransformerEncoderOptions(layer, 2).relative(relative::Buckets{8, 20})),
       of_stack("UMT5",

@@ -51,7 +51,7 @@ void vary(Dice& dice, LayerOptions& options, int64_t length) {
 
 LayerOptions any_layer(Dice& dice) {
   static const NormKind kKinds[] = {NormKind::Layer, NormKind::RMS, NormKind::RMSPlusOne,
-                                   NormKind::LayerPlusOne};
+                                    NormKind::LayerPlusOne};
   static const Parallel kParallel[] = {Parallel::None, Parallel::None, Parallel::SharedNorm,
                                        Parallel::TwoNorms};
   static const Activation kActivations[] = {
@@ -107,7 +107,8 @@ TransformerEncoder any_encoder(Dice& dice, int64_t length) {
                                  .norm(dice.coin()));
   const torch::NoGradGuard no_grad;
   for (auto& parameter : encoder->parameters()) {
-    if (parameter.dim() == 1 || parameter.size(0) <= 9) parameter.add_(torch::randn_like(parameter), 0.2);
+    if (parameter.dim() == 1 || parameter.size(0) <= 9)
+      parameter.add_(torch::randn_like(parameter), 0.2);
   }
   for (auto& item : encoder->named_buffers()) {
     if (item.key().ends_with("output_factor")) item.value().fill_(0.7);

@@ -189,8 +189,7 @@ void Settings::refuse(std::string_view name, const std::string& rule,
 
 void Settings::refuse_nulls(const hf::ConfigClass& known) const {
   for (const auto& [name, value] : object_.items())
-    if (value.is_null() &&
-        (known.refuses_null(name) || !known.value_in(object_, name).is_null()))
+    if (value.is_null() && (known.refuses_null(name) || !known.value_in(object_, name).is_null()))
       refuse(name, "must be left out or have a value", value);
 }
 

@@ -50,8 +50,8 @@ void read_gemma2(const Settings& config, const ModelType&, EncoderOptions& optio
   layer.attention_softcap(config.real_if(kSoftcap));
   if (!(layer.attention_softcap().value_or(1.0) > 0)) config.refuse(kSoftcap, "must be positive");
   set_causal(config, options);
-  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
-                                      [](int64_t i) { return i % 2 == 0; });
+  const auto sliding =
+      sliding_layers(config, options.encoder().num_layers(), [](int64_t i) { return i % 2 == 0; });
   set_layers(options, sliding, [&](TransformerLayerOptions& other) {
     other.window(window_of(config, options.causal()));
   });

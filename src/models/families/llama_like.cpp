@@ -58,7 +58,8 @@ std::vector<bool> rotated_layers(const Settings& config, int64_t count) {
   const int64_t every = numbers ? 1 : config.integer("no_rope_layer_interval", 1, INT32_MAX);
   std::vector<bool> rotates;
   for (int64_t i = 0; i < count; ++i)
-    rotates.push_back(numbers ? (*numbers)[static_cast<std::size_t>(i)] != 0 : (i + 1) % every != 0);
+    rotates.push_back(numbers ? (*numbers)[static_cast<std::size_t>(i)] != 0
+                              : (i + 1) % every != 0);
   return rotates;
 }
 
@@ -133,8 +134,8 @@ void read_ministral(const Settings& config, const ModelType&, EncoderOptions& op
   set_biases(own_layer(options), false, false);
   set_causal(config, options);
   const bool slides = config.has("sliding_window");
-  const auto sliding = sliding_layers(config, options.encoder().num_layers(),
-                                      [&](int64_t) { return slides; });
+  const auto sliding =
+      sliding_layers(config, options.encoder().num_layers(), [&](int64_t) { return slides; });
   set_layers(options, sliding, [&](TransformerLayerOptions& layer) {
     layer.window(window_of(config, options.causal()));
   });

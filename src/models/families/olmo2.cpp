@@ -52,8 +52,8 @@ void read_exaone4(const Settings& config, const ModelType&, EncoderOptions& opti
   set_norms_after(options);
   set_causal(config, options);
   const int64_t count = options.encoder().num_layers();
-  const auto sliding = sliding_layers(
-      config, count, [&](int64_t i) { return is_exaone_window(config, i, count); });
+  const auto sliding =
+      sliding_layers(config, count, [&](int64_t i) { return is_exaone_window(config, i, count); });
   const bool has_windows = config.has("sliding_window");
   set_each_layer(options, [&](int64_t i, TransformerLayerOptions& own) {
     const bool slides = sliding[static_cast<std::size_t>(i)];

@@ -90,7 +90,8 @@ struct Case {
       if (bias.defined()) added += bias[i].slice(1, 0, length).slice(2, 0, count);
       if (is_causal) added.masked_fill_(torch::ones({length, count}).triu(1) > 0, kForbidden);
       if (window != kNoWindow) added.masked_fill_(outside(i), kForbidden);
-      const auto q = heads_of(query, queries, i, 0, heads), k = heads_of(both, keys, i, 0, kv_heads),
+      const auto q = heads_of(query, queries, i, 0, heads),
+                 k = heads_of(both, keys, i, 0, kv_heads),
                  v = heads_of(both, keys, i, kv_heads * width, kv_heads);
       const auto context = softcap == 0.0 ? at::scaled_dot_product_attention(q, k, v, added)
                                           : capped(q, k, v, added);
@@ -321,8 +322,9 @@ TEST(InferenceSequences, Softcap) {
       one.window = window;
       expect_on_each_set(Op::Sums, one.expected(),
                          [&](const InferenceKernels& use) { return run_both(one, use, kFloat32); });
-      expect_on_each_set(Op::BFloat16Attention, one.rounded().expected(),
-                         [&](const InferenceKernels& use) { return run_both(one, use, kBFloat16); });
+      expect_on_each_set(
+          Op::BFloat16Attention, one.rounded().expected(),
+          [&](const InferenceKernels& use) { return run_both(one, use, kBFloat16); });
       on_each_set([&](const InferenceKernels& use) {
         const auto away = run_both(one, use, kInt8Scores) - one.expected();
         EXPECT_LT(away.abs().max().item<double>(), 0.1);

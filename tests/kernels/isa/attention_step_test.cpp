@@ -52,8 +52,8 @@ struct Case {
       const auto q =
           query[row].narrow(0, 0, heads * width).view({heads, 1, width}).to(torch::kDouble);
       if (softcap == 0.0) {
-        out[row] =
-            at::scaled_dot_product_attention(q, at(keys, slots), at(values, slots), added).squeeze(1);
+        out[row] = at::scaled_dot_product_attention(q, at(keys, slots), at(values, slots), added)
+                       .squeeze(1);
         continue;
       }
       auto scores = torch::matmul(q, at(keys, slots).transpose(1, 2)) / std::sqrt(1.0 * width);

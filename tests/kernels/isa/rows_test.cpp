@@ -130,8 +130,11 @@ TEST(InferenceRows, Activations) {
   const auto x = torch::cat({torch::linspace(-100, 100, 4001), torch::linspace(-6, 6, 2003),
                              torch::tensor({0.0F, -0.0F, 1e-30F, -1e-30F, 3e38F, -3e38F})});
   const auto wide = x.to(torch::kDouble);
-  const torch::Tensor expected[] = {at::relu(wide), at::gelu(wide), at::silu(wide),
-                                    at::gelu(wide, "tanh"), wide * at::sigmoid(1.702 * wide),
+  const torch::Tensor expected[] = {at::relu(wide),
+                                    at::gelu(wide),
+                                    at::silu(wide),
+                                    at::gelu(wide, "tanh"),
+                                    wide * at::sigmoid(1.702 * wide),
                                     at::relu(wide).square()};
   const auto gated = torch::rand_like(x) - 0.5;
   for (size_t i = 0; i < std::size(expected); ++i) {

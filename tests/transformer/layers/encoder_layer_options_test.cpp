@@ -1,3 +1,4 @@
+// posenc-budget: one test of each option
 // The options that encoder layers alone have: gates, windows, rotary positions, kinds of norms.
 
 #include <gtest/gtest.h>
@@ -136,15 +137,14 @@ TEST(EncoderLayerOptions, ProjectionsMayBeClipped) {
   const torch::NoGradGuard no_grad;
   const auto x = torch::randn({2, 5, 8});
   auto attention = with_drawn_weights(MultiheadAttention(MultiheadAttentionOptions(8, 2)));
-  auto clipped = with_drawn_weights(
-      MultiheadAttention(MultiheadAttentionOptions(8, 2).qkv_clip(0.4)));
+  auto clipped =
+      with_drawn_weights(MultiheadAttention(MultiheadAttentionOptions(8, 2).qkv_clip(0.4)));
   const auto rows = torch::linear(x, attention->in_proj_weight, attention->in_proj_bias);
   const auto heads = [](const torch::Tensor& part) {
     return part.unflatten(-1, {2, 4}).transpose(1, 2);
   };
   const auto parts = rows.clamp(-0.4, 0.4).chunk(3, -1);
-  const auto shares =
-      (heads(parts[0]).matmul(heads(parts[1]).transpose(-1, -2)) / 2.0).softmax(-1);
+  const auto shares = (heads(parts[0]).matmul(heads(parts[1]).transpose(-1, -2)) / 2.0).softmax(-1);
   const auto context = shares.matmul(heads(parts[2])).transpose(1, 2).flatten(2);
   EXPECT_TRUE(near(clipped->forward(x, x, x), attention->out_proj->forward(context), 1e-5));
   EXPECT_FALSE(near(clipped->forward(x, x, x), attention->forward(x, x, x), 1e-2));
@@ -174,8 +174,8 @@ TEST(EncoderLayerOptions, ScoresMayBeCapped) {
 TEST(EncoderLayerOptions, QueriesMayGrowAndNormsFollowTheRotation) {
   const torch::NoGradGuard no_grad;
   const auto x = torch::randn({2, 7, 8});
-  const auto options = MultiheadAttentionOptions(8, 2).rotary(
-      RotaryEmbeddingOptions(rotary_preset("llama", 4)));
+  const auto options =
+      MultiheadAttentionOptions(8, 2).rotary(RotaryEmbeddingOptions(rotary_preset("llama", 4)));
   const auto heads = [](const torch::Tensor& part) {
     return part.unflatten(-1, {2, 4}).transpose(1, 2);
   };
@@ -188,7 +188,8 @@ TEST(EncoderLayerOptions, QueriesMayGrowAndNormsFollowTheRotation) {
         torch::linear(x, attention->in_proj_weight, attention->in_proj_bias).chunk(3, -1);
     auto [query, key] = attention->rotary->forward(heads(parts[0]), heads(parts[1]));
     if (grows) {
-      const auto growth = 1.0 + 1.5 * torch::log(torch::tensor({1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0}));
+      const auto growth =
+          1.0 + 1.5 * torch::log(torch::tensor({1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0}));
       query = query * growth.unsqueeze(1);
     } else {
       query = attention->q_norm->forward(query);
