@@ -89,7 +89,7 @@ void check_scores(const MultiheadAttentionOptions& options) {
   TORCH_CHECK_VALUE(options.rotary() && !options.rotary()->rotary().axial(),
                     "[MultiheadAttention] query_growth needs a rotary embedding that rotates by "
                     "one position of a token, by which queries grow. Got ",
-                    options.rotary() ? "one of several axes" : "none");
+                    options.rotary() ? "one of several axes" : "no rotary");
 }
 
 // Keys are cached as they were scaled.

@@ -335,7 +335,7 @@ TEST(EncoderLayerOptions, ThoseThatExcludeEachOtherAreRefused) {
       {plain().attention_softcap(0.0), "softcap must be positive and finite. Got 0"},
       {plain().query_growth(QueryGrowth{1.0, 3}),
        "query_growth needs a rotary embedding that rotates by one position of a token, by which "
-       "queries grow. Got none"},
+       "queries grow. Got no rotary"},
       {plain()
            .rotary(RotaryEmbeddingOptions(rotary_preset("llama", 4)))
            .query_growth(QueryGrowth{1.0, 0}),
