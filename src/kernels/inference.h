@@ -60,6 +60,10 @@ struct AttentionRequest {
   float scale;
   const float* bias;  // added to the scores, or null: (., ., counts); -inf masks a token
   int64_t bias_row_stride, bias_head_stride;
+  // Added to the scores as well, or null: for head h and token j the entry h * relative_stride +
+  // counts - 1 - j, that of its distance from the last token.
+  const float* relative = nullptr;
+  int64_t relative_stride = 0;
   float* out;  // (rows, heads * width)
   int64_t out_stride;
   int64_t group = 1;  // the number of query heads that share a head of keys and values
@@ -89,18 +93,20 @@ struct SequenceAttentionRequest {
   // For each sequence, how many of its keys are no padding, on which the arithmetic of its scores
   // depends (int8.h); null: all.
   const int64_t* key_tokens = nullptr;
+  // For each sequence, which of its keys is that of its query 0; those of the other queries follow.
+  // Null: key 0. With positions, queries and keys are the same rows.
+  const int64_t* query_places = nullptr;
   float scale;
   float softcap = 0.0f;  // of the scores, as in AttentionRequest; 0: none
-  bool is_causal;  // query i attends to keys 0 .. i of its sequence
+  bool is_causal;  // a query attends to the keys of its sequence up to its own
   // Query i attends to the keys j with |position(i) - position(j)| <= window: that of row r is
-  // positions[r], ascending in each sequence, or r if positions is null. Queries and keys are the
-  // same rows then. kNoWindow: it attends to all.
+  // positions[r], ascending in each sequence, or that of its key if positions is null. kNoWindow: it
+  // attends to all.
   int64_t window = kNoWindow;
   const int64_t* positions;
   // Added to the scores as well, or null: for head h, query i and key j the entry
   // h * relative_stride + position(i) - position(j), with kPanelRows readable entries after the
-  // last. That of row r is relative_positions[r], or r if it is null. Queries and keys are the same
-  // rows then.
+  // last. That of row r is relative_positions[r], or that of its key if it is null.
   const float* relative = nullptr;
   int64_t relative_stride = 0;
   const int64_t* relative_positions = nullptr;

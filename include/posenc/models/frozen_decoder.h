@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iosfwd>
 #include <memory>
 #include <vector>
 
@@ -42,6 +43,9 @@ class FrozenDecoder {
 
   std::shared_ptr<const inference::FrozenDecoderParts> parts_;
 };
+
+/// Prints its sizes, and how it holds its weights.
+std::ostream& operator<<(std::ostream& stream, const FrozenDecoder& model);
 
 /// Freezes a Decoder, as freeze(const TransformerEncoderImpl&, const FreezeOptions&) does.
 ///

@@ -9,6 +9,7 @@
 #include "posenc/export.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/frozen_classifier.h"
+#include "posenc/models/frozen_decoder.h"
 #include "posenc/models/frozen_encoder.h"
 #include "posenc/weights/load.h"
 
@@ -42,6 +43,8 @@ struct LoadFrozenOptions {
 void save_frozen(const FrozenEncoder& model, const std::string& path);
 /// The same for a classifier.
 void save_frozen(const FrozenClassifier& model, const std::string& path);
+/// The same for a Decoder.
+void save_frozen(const FrozenDecoder& model, const std::string& path);
 /// The same for a Transformer.
 void save_frozen(const FrozenTransformer& model, const std::string& path);
 /// The same for a stack.
@@ -62,6 +65,8 @@ FrozenEncoder load_frozen_encoder(const std::string& path, const LoadFrozenOptio
 /// The same for a classifier.
 FrozenClassifier load_frozen_classifier(const std::string& path,
                                         const LoadFrozenOptions& options = {});
+/// The same for a Decoder.
+FrozenDecoder load_frozen_decoder(const std::string& path, const LoadFrozenOptions& options = {});
 /// The same for a Transformer, that of an encoder-decoder's folder included.
 FrozenTransformer load_frozen_transformer(const std::string& path,
                                           const LoadFrozenOptions& options = {});

@@ -46,8 +46,14 @@ struct AttentionInput {
   /// Whether the distances of the mask count rows, and not what was between them.
   bool counts_tokens = false;
   const float* const* masks = nullptr;  ///< those of SequenceAttentionRequest, by keys
+  const int64_t* query_places = nullptr;  ///< of SequenceAttentionRequest
 };
 void attend(const AttentionInput& input, float* out);
+
+/// Where ScoreMask::by_distance, with room for a panel of queries, has what is added at distance 0.
+inline int64_t distance_zero(const at::Tensor& by_distance) {
+  return (by_distance.size(1) - kernels::inference::kPanelRows) / 2;
+}
 
 /// The factor of the scores of heads of this width, unless a module has its own: 1 /
 /// sqrt(head_dim).

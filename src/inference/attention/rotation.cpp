@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 
 #include "base/platform/memory.h"
@@ -23,6 +24,23 @@ Rotation::Rotation(const RotaryEmbeddingImpl& source, HeadSizes sizes_)
     : rotary(std::dynamic_pointer_cast<RotaryEmbeddingImpl>(source.clone())), sizes(sizes_) {
   const auto buffers = source.named_buffers();
   for (auto& item : rotary->named_buffers()) item.value().set_data(buffers[item.key()].detach());
+  if (!rotary->options.rotary().length_dependent()) return;
+  by_call = RotaryEmbedding(std::dynamic_pointer_cast<RotaryEmbeddingImpl>(rotary->clone()));
+  if (by_call->options.length_rule() == LengthRule::System)
+    by_call->options.length_rule(LengthRule::PerCall);
+}
+
+std::optional<LengthSwitch> Rotation::length_switch() const {
+  const RotaryEmbeddingOptions& options = rotary->options;
+  if (by_call.is_empty() || options.length_rule() == LengthRule::Fixed) return std::nullopt;
+  const rotary::Scaling& scaling = options.rotary().scaling();
+  if (const auto* const own = std::get_if<rotary::LongRope>(&scaling))
+    return LengthSwitch{static_cast<double>(own->original_max_position), true};
+  if (const auto* const own = std::get_if<rotary::PhiMoe>(&scaling))
+    return LengthSwitch{static_cast<double>(own->original_max_position), true};
+  if (const auto* const own = std::get_if<rotary::Dynamic>(&scaling))
+    return LengthSwitch{static_cast<double>(own->max_position), false};
+  return std::nullopt;
 }
 
 // Modules that would compute the same tables share them.
@@ -33,6 +51,12 @@ bool Rotation::is_of(const RotaryEmbeddingImpl& source, const HeadSizes& other) 
 }
 
 RowPositions::RowPositions(const Packing& packing, const at::Tensor& position_ids, bool axial) {
+  if (!packing.past.empty()) {
+    ids = packing.token_positions();
+    row_of_ids = at::arange(packing.rows, at::kLong);
+    lengths = packing.lengths;
+    return;
+  }
   ids = position_ids.defined() ? position_ids : at::arange(packing.length, at::kLong);
   row_of_ids = packing.packed ? at::tensor(packing.positions, at::kLong)
                               : at::arange(packing.rows, at::kLong);
@@ -49,11 +73,31 @@ std::vector<float> query_factors(const QueryGrowth& growth, const RowPositions& 
   return factors;
 }
 
+namespace {
+
+// The rows of each sequence by the frequencies of its own length.
+RotaryCosSin rows_by_sequence(RotaryEmbedding rotary, const RowPositions& positions) {
+  std::vector<at::Tensor> cos, sin, scale;
+  int64_t first = 0;
+  for (const int64_t length : positions.lengths) {
+    const RotaryCosSin own = rotary->cos_sin(positions.ids.narrow(0, first, length));
+    cos.push_back(own.cos);
+    sin.push_back(own.sin);
+    if (own.scale.defined()) scale.push_back(own.scale);
+    first += length;
+  }
+  return {at::cat(cos), at::cat(sin), scale.empty() ? at::Tensor() : at::cat(scale)};
+}
+
+}  // namespace
+
 RowRotation::RowRotation(const Rotation& rotation, const at::Tensor& projected,
                          const RowPositions& positions)
     : options_(rotation.rotary->options.rotary()), row_of_table_(positions.row_of_ids) {
   if (projected.size(0) == 0) return;
-  table_ = RotaryEmbedding(rotation.rotary)->cos_sin(positions.ids);
+  table_ = positions.lengths.empty() || rotation.by_call.is_empty()
+               ? RotaryEmbedding(rotation.rotary)->cos_sin(positions.ids)
+               : rows_by_sequence(rotation.by_call, positions);
   for (at::Tensor* one : {&table_.cos, &table_.sin, &table_.scale}) {
     if (one->defined() && one->dim() == 3) *one = one->flatten(0, 1);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "inference/attention/attention.h"
@@ -7,6 +8,12 @@
 #include "positions/functional/rotary/fusable.h"
 
 namespace posenc::inference {
+
+/// Where the frequencies of a sequence that has more tokens become others.
+struct LengthSwitch {
+  double length;
+  bool is_once;  ///< only there; otherwise at each token from there on
+};
 
 /// The rotary embedding of the layers whose options, frequencies and heads are the same.
 struct Rotation {
@@ -17,7 +24,12 @@ struct Rotation {
   /// Whether a token has a position for each of several axes.
   bool is_axial() const { return rotary->options.rotary().axial(); }
 
+  /// Nothing if the length of a sequence does not matter.
+  std::optional<LengthSwitch> length_switch() const;
+
   RotaryEmbedding rotary;
+  /// The same, whose frequencies depend on no earlier call; null where they never do.
+  RotaryEmbedding by_call{nullptr};
   HeadSizes sizes;
 };
 
@@ -29,6 +41,8 @@ struct RowPositions {
 
   at::Tensor ids;         ///< positions, in any order
   at::Tensor row_of_ids;  ///< int64 (rows): which of them is a row's
+  /// Per sequence: the number of its positions; empty if the length of the call is that of all.
+  std::vector<int64_t> lengths;
 };
 
 /// The factor of the queries of each row.

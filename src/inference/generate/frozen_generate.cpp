@@ -15,15 +15,14 @@ void give_callers_threads(std::function<bool(const Argument&)>& callback) {
   };
 }
 
-// The same with callbacks that run as outside of the search.
+}  // namespace
+
 GenerateOptions with_callers_threads(GenerateOptions options) {
   give_callers_threads(options.stopping_criteria());
   give_callers_threads(options.on_token());
   give_callers_threads(options.progress());
   return options;
 }
-
-}  // namespace
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const torch::Tensor& src,

@@ -7,13 +7,9 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "base/platform/memory.h"
 #include "core/torch_internals/fresh_memory.h"
-#include "core/torch_internals/parts.h"
-#include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "transformer/functional/attention_weights.h"
 
@@ -22,30 +18,7 @@ namespace {
 
 namespace kernel = kernels::inference;
 
-constexpr int64_t kGrainOfAttention = 1 << 15;
-constexpr int64_t kFirstSteps = 8;  // capacity of the first block, in steps
 constexpr int64_t kFirstDistances = 64;
-// Limit for blocks with room for more than one step, to bound memory allocated ahead of its use.
-constexpr int64_t kMostFloats = int64_t{16} << 20;
-
-// An odd stride, and an odd number of slots per step, spread a row's tokens over all sets of the
-// processor's cache, whatever the number of rows.
-int64_t token_stride(const DecoderStack& stack) {
-  return odd_stride(2 * stack.sizes.kv_width() * static_cast<int64_t>(stack.layers.size()));
-}
-int64_t slots_per_step(int64_t rows) { return rows | 1; }
-
-// Copies `width` floats of each row; rows are `stride` apart in `from` and `to_stride` apart in
-// `to`.
-void keep(const float* from, int64_t stride, int64_t rows, int64_t width, float* to,
-          int64_t to_stride) {
-  torch_internals::parallel_parts(0, rows, std::max<int64_t>(1, kGrainOfAttention / width),
-                                  [&](int64_t begin, int64_t end) {
-                                    for (int64_t row = begin; row < end; ++row)
-                                      std::memcpy(to + row * to_stride, from + row * stride,
-                                                  sizeof(float) * static_cast<size_t>(width));
-                                  });
-}
 
 }  // namespace
 
@@ -54,9 +27,9 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
     : model_(model),
       rows_(memory.packing.batch * rows_per_source),
       capacity_(capacity),
-      token_stride_(token_stride(model.decoder)),
-      tokens_(static_cast<size_t>(rows_)),
-      next_(tokens_.size()),
+      slots_(2 * model.decoder.sizes.kv_width() *
+             static_cast<int64_t>(model.decoder.layers.size())),
+      tokens_(rows_),
       packed_positions_(memory.packing.positions),
       source_length_(memory.packing.length),
       first_(memory.packing.first),
@@ -88,13 +61,13 @@ void StepDecoder::project_memory(const Memory& memory) {
   const int64_t rows = memory.packing.rows;
   at::Tensor converted;
   const Stream read = memory_stream(model_.decoder, memory.rows, converted);
-  memory_ = torch_internals::fresh_output({rows, token_stride_}, at::kFloat);
+  memory_ = torch_internals::fresh_output({rows, slots_.stride()}, at::kFloat);
   float* to = memory_.data_ptr<float>();
-  for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
+  for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * slots_.stride());
   for (const DecoderLayer& layer : model_.decoder.layers) {
     by_rows(rows, [&](int64_t begin, int64_t end) {
       const Stream part = read.part(begin, end);
-      project(part, layer.memory, part.x, to + begin * token_stride_, token_stride_);
+      project(part, layer.memory, part.x, to + begin * slots_.stride(), slots_.stride());
     });
     to += 2 * model_.decoder.sizes.kv_width();
   }
@@ -104,43 +77,26 @@ void StepDecoder::select(const torch::Tensor& rows) {
   const auto* const from = rows.const_data_ptr<int64_t>();
   rows_ = rows.size(0);
   std::vector<int64_t> source;
-  for (int64_t row = 0; row < rows_; ++row) {
-    source.push_back(source_[from[row]]);
-    next_[row] = tokens_[from[row]];
-  }
-  tokens_.swap(next_);
+  for (int64_t row = 0; row < rows_; ++row) source.push_back(source_[from[row]]);
+  tokens_.select(from, rows_);
   source_ = std::move(source);
 }
 
-// Returns room for this step's tokens, one per row. A new block is as large as all tokens so far,
-// within bounds, and not larger than the remaining capacity needs.
-float* StepDecoder::allocate_slots() {
-  const int64_t slots = slots_per_step(rows_);
-  if (free_slots_ < slots) {
-    const int64_t most = std::max<int64_t>(1, kMostFloats / (slots * token_stride_));
-    const int64_t steps = std::min({std::max(kFirstSteps, length_), most, capacity_ - length_});
-    blocks_.push_back(torch_internals::fresh_output({steps * slots, token_stride_}, at::kFloat));
-    free_ = blocks_.back().data_ptr<float>();
-    free_slots_ = steps * slots;
-  }
-  float* const taken = free_;
-  free_ += slots * token_stride_;
-  free_slots_ -= slots;
-  return taken;
-}
-
-// Collects the tokens visible to each row in this step, with its new token last.
-void StepDecoder::collect_visible(const float* first_slot) {
-  visible_own_ = {};
-  visible_memory_ = {};
-  for (int64_t row = 0; row < rows_; ++row) {
-    auto& tokens = tokens_[row];
-    tokens.push_back(first_slot + row * token_stride_);
-    visible_own_.tokens.push_back(tokens.data());
-    visible_own_.counts.push_back(length_ + 1);
+// Takes room for this step's tokens, one per row, and collects those that each row sees, with its
+// new token last.
+void StepDecoder::take_slots() {
+  float* slot = slots_.take(rows_, capacity_ - length_);
+  new_tokens_.clear();
+  visible_own_.clear();
+  visible_memory_.clear();
+  for (int64_t row = 0; row < rows_; ++row, slot += slots_.stride()) {
+    auto& tokens = tokens_.of(row);
+    tokens.push_back(slot);
+    new_tokens_.push_back(slot);
+    visible_own_.add(tokens.data(), length_ + 1);
     const int64_t source = source_[row], length = lengths_[source];
-    visible_memory_.tokens.push_back(memory_tokens_.data() + first_[source]);
-    visible_memory_.counts.push_back(is_causal_ ? std::min(length, length_ + 1) : length);
+    visible_memory_.add(memory_tokens_.data() + first_[source],
+                        is_causal_ ? std::min(length, length_ + 1) : length);
   }
 }
 
@@ -211,7 +167,7 @@ void StepDecoder::attend_own(size_t layer, const float* query, int64_t stride) c
     request.bias = bias.const_data_ptr<float>() + relative_length_ - 1 - length_;
     request.bias_head_stride = bias.stride(0);
   }
-  attend(request, visible_own_);
+  attend_tokens(request, visible_own_);
 }
 
 void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tensor& bias) const {
@@ -222,19 +178,7 @@ void StepDecoder::attend_memory(size_t layer, const float* query, const at::Tens
     request.bias_row_stride = bias.stride(0);
     request.bias_head_stride = bias.stride(1);
   }
-  attend(request, visible_memory_);
-}
-
-void StepDecoder::attend(kernel::AttentionRequest request, const VisibleTokens& seen) const {
-  request.tokens = seen.tokens.data();
-  request.counts = seen.counts.data();
-  const int64_t most = *std::max_element(seen.counts.begin(), seen.counts.end());
-  const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width);
-  const auto attend = kernels::chosen_inference().attention_step.attend;
-  torch_internals::parallel_parts(
-      0, rows_ * request.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
-        attend(request, begin, end, platform::scratch(platform::Scratch::Scores, most + 16));
-      });
+  attend_tokens(request, visible_memory_);
 }
 
 // From the queries that the last step left, source by source. Only few searches ask for it, so the
@@ -293,14 +237,14 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   const float* const attended = attended_.const_data_ptr<float>();
   const at::Tensor bias = memory_bias(length_);
   extend_relative();
-  float* slot = allocate_slots();
-  collect_visible(slot);
+  take_slots();
+  int64_t keys = 0;  // where a token has those of a layer
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const DecoderLayer& layer = stack.layers[i];
     project(stream, layer.in_proj, stream.input, qkv, qkv_width);
-    keep(qkv + width, qkv_width, rows_, kv_width, slot, token_stride_);
-    slot += kv_width;
+    keep_rows(qkv + width, qkv_width, new_tokens_, keys, kv_width);
+    keys += kv_width;
     attend_own(i, qkv, qkv_width);
     add_projected(stream, layer.out_proj, attended, width, {}, layer.after_attention);
     project(stream, layer.query, stream.input, query, width);

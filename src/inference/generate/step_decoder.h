@@ -2,21 +2,15 @@
 
 #include <vector>
 
+#include "inference/attention/token_cache.h"
 #include "inference/freeze/model.h"
 #include "inference/generate/step_model.h"
 #include "kernels/inference.h"
 
 namespace posenc::inference {
 
-/// Tokens visible to each row, as pointers to their keys and values, layer by layer.
-struct VisibleTokens {
-  std::vector<const float* const*> tokens;
-  std::vector<int64_t> counts;
-};
-
 /// Incremental decoder of a frozen model. The rows of one source share the memory's keys and
 /// values. A row's own tokens are a list of pointers, so beams are reordered by reordering lists.
-/// Storage for tokens grows with the output, in blocks that never move.
 class StepDecoder : public StepModel {
  public:
   /// Decodes `rows_per_source` targets of at most `capacity` tokens for each source in `memory`.
@@ -32,26 +26,22 @@ class StepDecoder : public StepModel {
 
  private:
   void project_memory(const Memory& memory);
-  float* allocate_slots();
-  void collect_visible(const float* first_slot);
+  void take_slots();
   void extend_relative();
   at::Tensor memory_bias(int64_t query) const;
   at::Tensor memory_distance_bias(int64_t query) const;
   kernels::inference::AttentionRequest attention(size_t layer, const float* query,
                                                  int64_t stride) const;
-  void attend(kernels::inference::AttentionRequest request, const VisibleTokens& seen) const;
   void attend_own(size_t layer, const float* query, int64_t stride) const;
   void attend_memory(size_t layer, const float* query, const at::Tensor& bias) const;
 
   const TransformerModel& model_;
   int64_t rows_, capacity_, length_ = 0;
   std::optional<StepPositions> positions_;  // of the next step's tokens
-  int64_t token_stride_;                    // floats per token: keys and values of all layers
-  std::vector<at::Tensor> blocks_;          // storage for tokens
-  float* free_ = nullptr;                   // first free slot in the last block, and their number
-  int64_t free_slots_ = 0;
-  std::vector<std::vector<const float*>> tokens_, next_;  // per row
-  at::Tensor memory_;                                     // keys and values of the memory's tokens
+  TokenSlots slots_;                        // for a token's keys and values of all layers
+  TokenLists tokens_;                       // of the targets
+  std::vector<float*> new_tokens_;          // those of this step
+  at::Tensor memory_;                       // keys and values of the memory's tokens
   std::vector<const float*> memory_tokens_;
   std::vector<int64_t> packed_positions_;  // Packing::positions of the memory
   int64_t source_length_;

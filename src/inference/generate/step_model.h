@@ -51,6 +51,9 @@ class StepModel {
   virtual void check_unchanged() const = 0;
 };
 
+/// The same options with callbacks that run as outside of a search by a frozen model.
+GenerateOptions with_callers_threads(GenerateOptions options);
+
 /// The options of a search for the sources in `src`, with all that follows from both.
 struct SearchPlan {
   GenerateOptions options;  ///< a copy: a callback may change the caller's

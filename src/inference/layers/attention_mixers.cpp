@@ -44,6 +44,7 @@ class AttentionMixers : public StepMixers<AttentionStep> {
   explicit AttentionMixers(const BlockLayers& layers)
       : alibi(layers.alibi), counts_tokens(layers.counts_tokens) {}
   std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override;
+  bool add_cache_needs(std::size_t step, CacheNeeds& all) const override;
   bool is_axial() const { return !rotations.empty() && rotations.front().is_axial(); }
 
   std::vector<Rotation> rotations;
@@ -62,8 +63,9 @@ class AttentionRun : public MixerRun {
         stream_(batch.stream),
         packing_(batch.packing),
         mask_(batch.mask),
-        relative_(own.relative_biases, own.alibi, batch.mask, batch.packing.length),
+        cache_(batch.inputs.cache),
         grid_biases_(own.grid_biases.of(batch.inputs.grid)) {
+    if (cache_ == nullptr) relative_.emplace(own.relative_biases, own.alibi, mask_, packing_.length);
     int64_t width = 0, context_width = 0, kernels = 0;
     for (const AttentionStep& step : own.steps) {
       width = std::max(width, step.sizes.width());
@@ -106,11 +108,22 @@ class AttentionRun : public MixerRun {
   void mix(std::size_t step, const float* input) override {
     const AttentionStep& own = own_.steps[step];
     const int64_t keys = own.sizes.query_width(), kv_width = own.sizes.kv_width();
-    attend({projected_.narrow(1, 0, keys), projected_.narrow(1, keys, kv_width),
-            projected_.narrow(1, keys + kv_width, kv_width), packing_, packing_, own.sizes,
-            own.scoring, relative_.of(own.relative, mask_of(own), packing_, own_.counts_tokens),
-            own.window, own.context_width(), own_.counts_tokens},
-           context_.data_ptr<float>());
+    const DistanceRows& relative =
+        cache_ ? cache_->distances(own_.relative_biases, own_.alibi) : *relative_;
+    const AttentionInput all = {
+        projected_.narrow(1, 0, keys),
+        projected_.narrow(1, keys, kv_width),
+        projected_.narrow(1, keys + kv_width, kv_width),
+        packing_,
+        packing_,
+        own.sizes,
+        own.scoring,
+        relative.of(own.relative, mask_of(own), packing_, own_.counts_tokens),
+        own.window,
+        own.context_width(),
+        own_.counts_tokens};
+    auto* const context = context_.data_ptr<float>();
+    cache_ ? cache_->attend(all, context) : attend(all, context);
     if (!own.convolution) return;
     // The second half of the columns of the context.
     by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
@@ -172,13 +185,22 @@ class AttentionRun : public MixerRun {
   at::Tensor projected_, context_, rotated_;  // of one layer
   std::vector<RowRotation> rotations_;
   std::vector<std::vector<float>> factors_;  // of the queries of each row
-  const DistanceRows relative_;
+  TokenCache* const cache_;  // null: there are no tokens before
+  std::optional<DistanceRows> relative_;
   const std::shared_ptr<const std::vector<at::Tensor>> grid_biases_;
   std::optional<ConvolutionRun> convolution_;
 };
 
 std::unique_ptr<MixerRun> AttentionMixers::begin(const BatchRows& batch) const {
   return std::make_unique<AttentionRun>(*this, batch);
+}
+
+bool AttentionMixers::add_cache_needs(std::size_t step, CacheNeeds& all) const {
+  const AttentionStep& own = steps[step];
+  all.attentions.push_back({own.sizes, own.window});
+  if (own.rotation && rotations[*own.rotation].length_switch())
+    all.switches.push_back(*rotations[*own.rotation].length_switch());
+  return !own.convolution && !own.grid_bias && !rotates_input;
 }
 
 // The rotations of the layers so far, one for all that are the same; returns that of a layer.

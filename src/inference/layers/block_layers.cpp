@@ -18,7 +18,7 @@ Stream in_place(const Stream& part) { return {part.x, part.x, part.rows, part.wi
 class BlockRun {
  public:
   BlockRun(const BlockLayers& layers, const BatchRows& batch, const LayerEnds& ends)
-      : blocks_(layers.blocks), layers_(layers), stream_(batch.stream), ends_(ends) {
+      : blocks_(layers.blocks), layers_(layers), stream_(batch.stream), used_rows_(batch.inputs.used_rows), ends_(ends) {
     for (const Block& block : blocks_) {
       MixerRun* run = nullptr;
       if (block.mixers != nullptr) {
@@ -27,6 +27,7 @@ class BlockRun {
         run = of_kind.get();
       }
       run_of_.push_back(run);
+      if (mixes(block)) last_mixer_ = run_of_.size() - 1;
     }
   }
 
@@ -39,15 +40,20 @@ class BlockRun {
     Place at = {0, 0};
     for (; at.block < blocks_.size(); at = after(at)) {
       const Block& block = blocks_[at.block];
-      if (block.mixers == nullptr || !block.mixers->mixes()) continue;
+      if (!mixes(block)) continue;
       MixerRun& mixer = *run_of_[at.block];
       mixer.mix(block.step, input_of(block, stream_));
-      by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
+      const auto go_on = [&](int64_t begin, int64_t end) {
         const Stream part = stream_.part(begin, end);
         mixer.write(block.step, part, begin, block.post, block.after);
         end_block(at, part, begin);
         advance(after(at), part, begin);
-      });
+      };
+      if (used_rows_ == nullptr || at.block != last_mixer_) {
+        by_rows(stream_.rows, go_on);
+      } else {
+        for (const int64_t row : *used_rows_) go_on(row, row + 1);
+      }
     }
   }
 
@@ -59,6 +65,9 @@ class BlockRun {
     return {at.block + 1, at.layer + (blocks_[at.block].ends_layer ? 1 : 0)};
   }
 
+  static bool mixes(const Block& block) {
+    return block.mixers != nullptr && block.mixers->mixes();
+  }
   static const float* input_of(const Block& block, const Stream& part) {
     return block.is_unnormed ? part.x : part.input;
   }
@@ -103,12 +112,23 @@ class BlockRun {
   const std::vector<Block>& blocks_;
   const BlockLayers& layers_;
   const Stream stream_;
+  const std::vector<int64_t>* const used_rows_;
   const LayerEnds& ends_;
   std::map<const Mixers*, std::unique_ptr<MixerRun>> runs_;
   std::vector<MixerRun*> run_of_;  // of each block, null for networks
+  std::size_t last_mixer_ = 0;     // the last block that mixes rows
 };
 
 }  // namespace
+
+std::optional<CacheNeeds> BlockLayers::cache_needs() const {
+  CacheNeeds all;
+  for (const Block& block : blocks) {
+    if (block.mixers != nullptr && !block.mixers->add_cache_needs(block.step, all))
+      return std::nullopt;
+  }
+  return all;
+}
 
 at::Tensor BlockLayers::run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
                             const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const {

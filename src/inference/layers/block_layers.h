@@ -44,6 +44,8 @@ class Mixers {
   /// Whether a row depends on other rows of a block's input, so that all have to be read before.
   virtual bool mixes() const { return true; }
   virtual std::unique_ptr<MixerRun> begin(const BatchRows& batch) const = 0;
+  /// Adds what a cache needs of a mixer. Returns false if none can do for it.
+  virtual bool add_cache_needs(std::size_t /*step*/, CacheNeeds& /*all*/) const { return !mixes(); }
 };
 
 /// A network beside a mixer, which reads what the mixer reads, or x by a norm of its own:
@@ -97,6 +99,7 @@ class BlockLayers : public FrozenLayers {
 
   at::Tensor run(const at::Tensor& rows, const Packing& packing, const ScoreMask& mask,
                  const LayerInputs& inputs, std::vector<at::Tensor>* outputs) const override;
+  std::optional<CacheNeeds> cache_needs() const override;
 
   bool norm_first() const { return norm_first_; }
 

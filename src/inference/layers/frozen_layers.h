@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "inference/attention/relative_bias.h"
+#include "inference/attention/rotation.h"
+#include "inference/attention/token_cache.h"
 #include "inference/linear/weight_converter.h"
 #include "inference/rows/packing.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
@@ -18,6 +20,16 @@ struct LayerInputs {
   at::Tensor segments;      ///< integers (B, L), those of TransformerXLOptions::segments
   std::optional<relative::Grid> grid = std::nullopt;  ///< of TransformerEncoder::forward_with()
   at::Tensor kept_rows = {};                          ///< the same, (B, L)
+  /// The tokens before the rows of a causal stack, which are added to them; begun for the call.
+  TokenCache* cache = nullptr;
+  /// The rows whose results are used, ascending; null: all.
+  const std::vector<int64_t>* used_rows = nullptr;
+};
+
+/// What it takes to compute new rows beside keys and values that were computed before.
+struct CacheNeeds {
+  std::vector<CachedAttention> attentions;   ///< in the order in which they run
+  std::vector<LengthSwitch> switches;  ///< of their rotary embeddings
 };
 
 /// The layers of a frozen encoder, of one kind.
@@ -45,6 +57,9 @@ class FrozenLayers {
   /// What the packing does not cover of the mask that it was made from.
   ScoreMask mask_of(const Packing& packing, const AttentionMask& mask,
                     const at::Tensor& like) const;
+
+  /// Nothing if a row depends on others by more than attentions to keys and values.
+  virtual std::optional<CacheNeeds> cache_needs() const { return std::nullopt; }
 
   const TransformerLayerOptions layer_options;  ///< of the stack
   std::optional<AlibiSlopes> alibi = std::nullopt;

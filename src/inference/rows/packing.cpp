@@ -1,10 +1,12 @@
 #include "inference/rows/packing.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/inference.h"
 
@@ -26,6 +28,31 @@ Packing::Packing(const at::Tensor& keep)
     rows = static_cast<int64_t>(positions.size());
     lengths.push_back(rows - first.back());
   }
+}
+
+Packing::Packing(const std::vector<int64_t>& lengths_, std::vector<int64_t> past_)
+    : batch(std::ssize(lengths_)),
+      length(batch == 0 ? 0 : *std::max_element(lengths_.begin(), lengths_.end())),
+      rows(0),
+      packed(false),
+      covers_mask(true),
+      lengths(lengths_),
+      past(std::move(past_)) {
+  for (const int64_t own : lengths) {
+    first.push_back(rows);
+    rows += own;
+    packed |= own != length;
+  }
+  for (int64_t b = 0; packed && b < batch; ++b)
+    for (int64_t i = 0; i < lengths[b]; ++i) positions.push_back(b * length + i);
+}
+
+at::Tensor Packing::token_positions() const {
+  const at::Tensor all = at::empty({rows}, at::kLong);
+  auto* const to = all.data_ptr<int64_t>();
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < lengths[b]; ++i) to[first[b] + i] = past[b] + i;
+  return all;
 }
 
 namespace {

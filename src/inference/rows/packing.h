@@ -16,6 +16,10 @@ struct Packing {
   /// Keeps the rows (B, L) for which `keep`, bool on the CPU, is true.
   explicit Packing(const at::Tensor& keep);
 
+  /// Sequences of these lengths, whose rows are computed, and of which `past` tokens are known
+  /// already: those of a causal stack.
+  Packing(const std::vector<int64_t>& lengths, std::vector<int64_t> past);
+
   /// Drops the rows of the mask's padding_keys(), but for those of `computed`, bool (B|1, L|1),
   /// which are queries and no keys: is_padding() tells which they are.
   static Packing of(const AttentionMask& mask, int64_t batch, int64_t length,
@@ -56,6 +60,9 @@ struct Packing {
   /// keeps its first rows.
   at::Tensor kept_positions() const;
 
+  /// The number of tokens before each row in its sequence, int64 (rows), with those of `past`.
+  at::Tensor token_positions() const;
+
   int64_t batch, length;
   int64_t rows;
   bool packed;                          ///< some rows are dropped
@@ -64,6 +71,9 @@ struct Packing {
   /// Per sequence: how many of its rows are no padding; empty if all are.
   std::vector<int64_t> token_counts;
   std::vector<int64_t> positions;  ///< b * L + l of each row, if packed
+  /// Per sequence of a causal stack: how many of its tokens come before its rows. Each sequence is
+  /// computed as if alone, also where its length matters. Empty in other stacks.
+  std::vector<int64_t> past;
   at::Tensor
       tokens;  ///< bool (B, L) on the CPU: false for padding whose rows are kept, or undefined
 

@@ -9,8 +9,9 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// Queries first .. first + rows - 1 of one sequence and head, and the keys that any of them sees:
-// `count` from first_key on, an even number, whose bias and mask the pointers are at.
+// Some queries of one sequence and head, whose own keys are first .. first + rows - 1, and the keys
+// that any of them sees: `count` from first_key on, an even number, whose bias and mask the pointers
+// are at.
 struct Block {
   const float *query, *bias, *mask;
   const float* relative;     // this head's entry of distance 0, or null
@@ -148,18 +149,20 @@ POSENC_INLINE void each_block(const SequenceAttentionRequest& p, int64_t head, i
   const int64_t column = head * p.width;
   const int64_t queries = p.query_lengths[sequence], keys = p.key_lengths[sequence];
   const int64_t first_row = p.query_first[sequence];
+  const int64_t before = p.query_places != nullptr ? p.query_places[sequence] : 0;
   for (int64_t first = 0; first < queries; first += kPanel) {
     const int64_t rows = queries - first < kPanel ? queries - first : kPanel;
-    int64_t begin = 0, end = p.is_causal && first + rows < keys ? first + rows : keys;
+    const int64_t place = before + first;
+    int64_t begin = 0, end = p.is_causal && place + rows < keys ? place + rows : keys;
     Window window;
-    if (p.window != kNoWindow) window = Window(p, first_row, first, rows, begin, end);
+    if (p.window != kNoWindow) window = Window(p, first_row, place, rows, begin, end);
     begin = begin / 2 * 2;
     Block block = {p.query + (first_row + first) * p.query_stride + column,
                    nullptr,
                    nullptr,
                    p.relative != nullptr ? p.relative + head * p.relative_stride : nullptr,
                    p.relative_positions != nullptr ? p.relative_positions + first_row : nullptr,
-                   first,
+                   place,
                    rows,
                    begin,
                    end - begin,

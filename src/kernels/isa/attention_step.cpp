@@ -44,8 +44,19 @@ POSENC_INLINE Floats4 dots(const One& one, const float* const (&key)[kKeys]) {
   return totals(sums[0], sums[1], sums[2], sums[3]);
 }
 
+// What is added to the scores.
+struct Terms {
+  const float* bias;      // of each token, or null
+  const float* relative;  // of each distance from the last token, or null
+
+  POSENC_INLINE float add(float score, int64_t j, int64_t count) const {
+    if (bias != nullptr) score += bias[j];
+    return relative != nullptr ? score + relative[count - 1 - j] : score;
+  }
+};
+
 // Writes the scores; returns the largest.
-float write_scores(const One& one, float scale, const float* bias, float* scores) {
+float write_scores(const One& one, float scale, const Terms& terms, float* scores) {
   float most = -__builtin_inff();
   for (int64_t j = 0; j < one.count; j += kKeys) {
     const float* key[kKeys];
@@ -57,7 +68,7 @@ float write_scores(const One& one, float scale, const float* bias, float* scores
     }
     const Floats4 sums = dots(one, key);
     for (int64_t i = 0; i < n; ++i) {
-      const float score = sums[i] * scale + (bias != nullptr ? bias[j + i] : 0.0f);
+      const float score = terms.add(sums[i] * scale, j + i, one.count);
       scores[j + i] = score;
       most = score > most ? score : most;
     }
@@ -65,15 +76,15 @@ float write_scores(const One& one, float scale, const float* bias, float* scores
   return most;
 }
 
-// Caps scores, of which there is room for a multiple of kWide, and adds the bias; returns the
+// Caps the scores, of which there is room for a multiple of kWide, and adds the terms; returns the
 // largest.
-float cap_scores(float* scores, int64_t count, float softcap, const float* bias) {
-  for (int64_t j = count; j % kWide != 0; ++j) scores[j] = 0.0f;
-  for (int64_t j = 0; j < count; j += kFloats)
+float cap_scores(const One& one, float softcap, const Terms& terms, float* scores) {
+  for (int64_t j = one.count; j % kWide != 0; ++j) scores[j] = 0.0f;
+  for (int64_t j = 0; j < one.count; j += kFloats)
     store(scores + j, soft_capped(load<Floats>(scores + j), softcap));
   float most = -__builtin_inff();
-  for (int64_t j = 0; j < count; ++j) {
-    if (bias != nullptr) scores[j] += bias[j];
+  for (int64_t j = 0; j < one.count; ++j) {
+    scores[j] = terms.add(scores[j], j, one.count);
     most = scores[j] > most ? scores[j] : most;
   }
   return most;
@@ -137,9 +148,12 @@ void attend(const AttentionRequest& a, int64_t begin, int64_t end, float* scratc
     const float* const bias =
         a.bias != nullptr ? a.bias + row * a.bias_row_stride + head * a.bias_head_stride : nullptr;
     float* const out = a.out + row * a.out_stride + column;
+    const float* const relative =
+        a.relative != nullptr ? a.relative + head * a.relative_stride : nullptr;
+    const Terms terms = {bias, relative};
     const bool caps = a.softcap != 0.0f;
-    float most = write_scores(one, a.scale, caps ? nullptr : bias, scratch);
-    if (caps) most = cap_scores(scratch, one.count, a.softcap, bias);
+    float most = write_scores(one, a.scale, caps ? Terms{} : terms, scratch);
+    if (caps) most = cap_scores(one, a.softcap, terms, scratch);
     const float sum = exponentiate(scratch, one.count, most == -__builtin_inff() ? 0.0f : most);
     mix_all(one, scratch, sum == 0.0f ? 0.0f : 1.0f / sum, out);  // 0: it sees no token
   }

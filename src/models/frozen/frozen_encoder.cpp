@@ -239,6 +239,40 @@ FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
 
 namespace inference {
 
+CausalRows causal_rows(const FrozenEncoder& model, const at::Tensor& ids, const Packing& packing,
+                       TokenCache* cache, bool wants_outputs,
+                       const std::vector<int64_t>* used_rows) {
+  const FrozenEncoderParts& parts = FrozenEncoderAccess::parts(model);
+  EncoderInputs inputs;
+  if (parts.options.embeddings()->position_ids() != embeddings::PositionIds::None)
+    inputs.position_ids(
+        (packing.token_positions() + parts.options.embeddings()->first_position()).unsqueeze(0));
+  CausalRows all;
+  const at::Tensor rows = parts.embed(ids.unsqueeze(0), inputs).squeeze(0);
+  if (wants_outputs) all.embeddings = rows.clone();
+  LayerInputs of_layers;
+  of_layers.cache = cache;
+  of_layers.used_rows = used_rows;
+  ScoreMask mask;
+  mask.is_causal = true;
+  all.hidden = FrozenAccess::model(*parts.layers)
+                   ->layers->run(rows, packing, mask, of_layers,
+                                 wants_outputs ? &all.outputs : nullptr);
+  if (parts.output_projection) all.hidden = parts.output_projection->rows(all.hidden);
+  if (wants_outputs && !parts.options.hidden_states_before_norm()) all.outputs.back() = all.hidden;
+  return all;
+}
+
+CacheNeeds cache_needs(const FrozenEncoder& model) {
+  const FrozenEncoderParts& parts = FrozenEncoderAccess::parts(model);
+  std::optional<CacheNeeds> needs;
+  if (parts.layers) needs = FrozenAccess::model(*parts.layers)->layers->cache_needs();
+  TORCH_CHECK_VALUE(needs && parts.embeddings_options,
+                    "[freeze] the layers of a Decoder must mix tokens by attention to keys and "
+                    "values alone. Got others");
+  return *needs;
+}
+
 namespace {
 
 FrozenEncoderParts frozen_parts(const EncoderImpl& model, WeightConverter& convert,

@@ -16,7 +16,7 @@
 //
 //   posenc.frozen         the number of this format, which changes with the layout of any array
 //   posenc.version        that of the library, for the reader
-//   posenc.kind           Encoder, Classifier, Transformer or TransformerEncoder
+//   posenc.kind           Encoder, Classifier, Decoder, Transformer or TransformerEncoder
 //   posenc.options        those of the module, as JSON
 //   posenc.freeze         FreezeOptions, as JSON
 //   posenc.settings       JSON: the XXH64 of config.json beside the file, if it was frozen with one
@@ -36,12 +36,14 @@ struct FrozenContents {
 /// What save_frozen() writes of a model. Throws the errors that it documents.
 FrozenContents frozen_contents(const FrozenEncoder& model);
 FrozenContents frozen_contents(const FrozenClassifier& model);
+FrozenContents frozen_contents(const FrozenDecoder& model);
 FrozenContents frozen_contents(const FrozenTransformer& model);
 FrozenContents frozen_contents(const FrozenTransformerEncoder& model);
 
 /// The options of freeze() that a model was made with.
 FreezeOptions options_of(const FrozenEncoder& model);
 FreezeOptions options_of(const FrozenClassifier& model);
+FreezeOptions options_of(const FrozenDecoder& model);
 FreezeOptions options_of(const FrozenTransformer& model);
 
 /// Writes them into a file that the caller commits. Throws WeightsError.

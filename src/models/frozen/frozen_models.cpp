@@ -111,6 +111,11 @@ struct KindOf<FrozenClassifier> {
   using Module = Classifier;
 };
 template <>
+struct KindOf<FrozenDecoder> {
+  static constexpr const char* kName = "Decoder";
+  using Module = Decoder;
+};
+template <>
 struct KindOf<FrozenTransformer> {
   static constexpr const char* kName = "Transformer";
   using Module = Transformer;
@@ -188,6 +193,8 @@ FrozenContents contents_of_frozen(const Frozen& model) {
   check_source(model, *module);
   if constexpr (std::is_same_v<Frozen, FrozenClassifier>)
     check_source(model.encoder(), *module->encoder);
+  if constexpr (std::is_same_v<Frozen, FrozenDecoder>)
+    check_source(inference::model_of(model), *module->model);
   try {
     frozen_of<Frozen>(contents, module);
   } catch (const WeightsError& error) {
@@ -229,6 +236,7 @@ Frozen load_kind(const char* caller, const std::string& path, const LoadFrozenOp
 
 FrozenContents frozen_contents(const FrozenEncoder& model) { return contents_of_frozen(model); }
 FrozenContents frozen_contents(const FrozenClassifier& model) { return contents_of_frozen(model); }
+FrozenContents frozen_contents(const FrozenDecoder& model) { return contents_of_frozen(model); }
 FrozenContents frozen_contents(const FrozenTransformer& model) { return contents_of_frozen(model); }
 FrozenContents frozen_contents(const FrozenTransformerEncoder& model) {
   return contents_of_frozen(model);
@@ -236,10 +244,12 @@ FrozenContents frozen_contents(const FrozenTransformerEncoder& model) {
 
 FreezeOptions options_of(const FrozenEncoder& model) { return source_of(model).options; }
 FreezeOptions options_of(const FrozenClassifier& model) { return source_of(model).options; }
+FreezeOptions options_of(const FrozenDecoder& model) { return source_of(model).options; }
 FreezeOptions options_of(const FrozenTransformer& model) { return source_of(model).options; }
 
 void save_frozen(const FrozenEncoder& model, const std::string& path) { save_kind(model, path); }
 void save_frozen(const FrozenClassifier& model, const std::string& path) { save_kind(model, path); }
+void save_frozen(const FrozenDecoder& model, const std::string& path) { save_kind(model, path); }
 void save_frozen(const FrozenTransformer& model, const std::string& path) {
   save_kind(model, path);
 }
@@ -259,6 +269,10 @@ FrozenEncoder load_frozen_encoder(const std::string& path, const LoadFrozenOptio
 
 FrozenClassifier load_frozen_classifier(const std::string& path, const LoadFrozenOptions& options) {
   return load_kind<FrozenClassifier>("load_frozen_classifier", path, options);
+}
+
+FrozenDecoder load_frozen_decoder(const std::string& path, const LoadFrozenOptions& options) {
+  return load_kind<FrozenDecoder>("load_frozen_decoder", path, options);
 }
 
 FrozenTransformer load_frozen_transformer(const std::string& path,

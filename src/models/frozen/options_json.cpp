@@ -14,6 +14,7 @@
 #include "core/print_fields.h"
 #include "posenc/inference/freeze_options.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/decoder.h"
 #include "posenc/transformer/transformer.h"
 
 namespace posenc {
@@ -260,11 +261,13 @@ Options options_from(const nlohmann::json& json) {
 template nlohmann::json json_of(const FreezeOptions&);
 template nlohmann::json json_of(const EncoderOptions&);
 template nlohmann::json json_of(const ClassifierOptions&);
+template nlohmann::json json_of(const DecoderOptions&);
 template nlohmann::json json_of(const TransformerOptions&);
 template nlohmann::json json_of(const TransformerEncoderOptions&);
 template FreezeOptions options_from(const nlohmann::json&);
 template EncoderOptions options_from(const nlohmann::json&);
 template ClassifierOptions options_from(const nlohmann::json&);
+template DecoderOptions options_from(const nlohmann::json&);
 template TransformerOptions options_from(const nlohmann::json&);
 template TransformerEncoderOptions options_from(const nlohmann::json&);
 

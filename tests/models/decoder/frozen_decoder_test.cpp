@@ -1,0 +1,343 @@
+// FrozenDecoder against Decoder, with random options of the layers: forward() with padding on
+// either side, prompts of unequal lengths and tokens one by one, windows, caches of prompts, and
+// frequencies that depend on the length.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "models/decoder/parts.h"
+#include "models/frozen/decoder_parts.h"
+#include "modules/drawn_module.h"
+#include "posenc/models/frozen_file.h"
+#include "posenc/positions/rotary/rotary_preset.h"
+#include "support/compare.h"
+#include "support/dice.h"
+#include "support/temp_dir.h"
+#include "support/threads.h"
+
+namespace posenc::testing {
+namespace {
+
+using inference::FrozenDecoderAccess;
+using LayerOptions = TransformerLayerOptions;
+using Lists = std::vector<std::vector<int64_t>>;
+
+constexpr int64_t kVocab = 37, kPositions = 60;
+
+LayerOptions any_layer(Dice& dice) {
+  const int64_t kv_heads = 1 + dice.below(2), heads = kv_heads * (1 + dice.below(3));
+  const int64_t head_dim = 8 * (1 + dice.below(2));
+  LayerOptions layer(heads * head_dim, heads);
+  layer.num_kv_heads(kv_heads)
+      .d_ff(1 + dice.below(40))
+      .dropout(0.0)
+      .feed_forward(dice.any({FeedForward::Gated, FeedForward::Plain}))
+      .activation(dice.any({Activation::SiLU, Activation::GELUTanh, Activation::ReLU}))
+      .norm_first(dice.below(4) != 0)
+      .norm_kind(dice.any({NormKind::RMS, NormKind::RMSPlusOne, NormKind::Layer}))
+      .bias(dice.coin());
+  if (layer.norm_kind() != NormKind::Layer) layer.qk_norm(dice.coin());
+  if (layer.norm_first())
+    layer.parallel(dice.any({Parallel::None, Parallel::SharedNorm, Parallel::TwoNorms}));
+  if (dice.coin()) layer.attention_softcap(3.0);
+  if (dice.coin()) layer.query_growth(QueryGrowth{0.3, 7});
+  return layer;
+}
+
+// Positions of each kind: rotated, learned, ALiBi, or relative biases.
+DecoderOptions any_options(Dice& dice) {
+  const LayerOptions shared = any_layer(dice);
+  std::vector<LayerOptions> layers(static_cast<std::size_t>(1 + dice.below(3)), shared);
+  const int64_t kind = dice.below(4);
+  for (LayerOptions& one : layers) {
+    const int64_t head_dim = one.d_model() / one.num_heads();
+    if (kind == 0 && dice.below(4) != 0)
+      one.rotary(rotary_preset(dice.any({"llama", "gptj"}), head_dim));
+    if (dice.coin()) one.window(1 + dice.below(20));
+  }
+  EncoderEmbeddingsOptions tokens(kVocab, shared.d_model());
+  tokens.type_vocab_size(0).norm(embeddings::Norm::None).position_ids(
+      kind == 1 ? embeddings::PositionIds::Arange : embeddings::PositionIds::None);
+  if (kind == 1) tokens.position_rows(kPositions);
+  TransformerEncoderOptions stack(shared, static_cast<int64_t>(layers.size()));
+  stack.layers(layers).norm(shared.norm_first());
+  if (kind == 2) stack.alibi(relative::Alibi{});
+  if (kind == 3) stack.relative(relative::Buckets{});
+  DecoderOptions options(EncoderOptions(tokens, stack).causal(true));
+  options.tied(dice.coin()).head_bias(dice.coin());
+  if (dice.coin()) options.logit_scale(0.3);
+  if (dice.coin()) options.logit_softcap(2.0);
+  return options;
+}
+
+Lists any_prompts(Dice& dice, int64_t count, int64_t longest) {
+  Lists prompts;
+  for (int64_t i = 0; i < count; ++i) {
+    prompts.emplace_back();
+    for (int64_t j = dice.below(longest); j >= 0; --j) prompts.back().push_back(dice.below(kVocab));
+  }
+  return prompts;
+}
+
+// The logits (V) after all tokens.
+torch::Tensor after(const Decoder& model, const std::vector<int64_t>& tokens) {
+  const auto ids = torch::tensor(tokens, torch::kLong).unsqueeze(0);
+  return Decoder(model)->forward(ids).logits[0][-1];
+}
+
+SearchPlan plan_for(const FrozenDecoder& model, const Lists& prompts, int64_t rows, int64_t most) {
+  auto options = GenerateOptions(0, 0).eos_ids({}).max_new_tokens(most).num_beams(rows);
+  return plan_of_prompts(model.options(), options, prompts);
+}
+
+std::string title(const Decoder& model) { return c10::str(*model.ptr()); }
+
+TEST(FrozenDecoder, ComputesWhatTheModuleComputes) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 40; ++number) {
+    Dice dice(number);
+    const auto model = drawn(Decoder(any_options(dice)));
+    SCOPED_TRACE(std::to_string(number) + title(model));
+    const FrozenDecoder frozen = freeze(model);
+    const int64_t batch = 1 + dice.below(4), length = 1 + dice.below(50);
+    const auto ids = torch::randint(kVocab, {batch, length}, torch::kLong);
+    auto mask = torch::ones({batch, length}, torch::kLong);
+    for (int64_t row = 0; row < batch && dice.coin(); ++row) {
+      const int64_t dropped = dice.below(length);
+      mask[row].narrow(0, dice.coin() ? 0 : length - dropped, dropped).zero_();
+    }
+    const auto inputs = DecoderInputs().attention_mask(mask).output_hidden_states(true);
+    const auto tokens = mask.ne(0);
+    const DecoderOutput expected = Decoder(model)->forward(ids, inputs);
+    torch::Tensor first;
+    for (const int threads : {1, 2, 4}) {
+      const Threads guard(threads);
+      const DecoderOutput got = frozen.forward(ids, inputs);
+      if (!first.defined()) first = got.logits;
+      EXPECT_TRUE(bit_equal(got.logits, first)) << threads;
+      EXPECT_TRUE(near(got.logits.index({tokens}), expected.logits.index({tokens})));
+      EXPECT_TRUE(near(got.last_hidden_state.index({tokens}),
+                       expected.last_hidden_state.index({tokens})));
+      ASSERT_EQ(got.hidden_states.size(), expected.hidden_states.size());
+      for (std::size_t i = 0; i < got.hidden_states.size(); ++i)
+        EXPECT_TRUE(near(got.hidden_states[i].index({tokens}),
+                         expected.hidden_states[i].index({tokens})));
+      EXPECT_FALSE(got.last_hidden_state.index({~tokens}).any().item<bool>());
+    }
+    const auto last = frozen.forward(ids, DecoderInputs(inputs).last_logits_only(true)).logits;
+    EXPECT_TRUE(near(
+        last, Decoder(model)->forward(ids, DecoderInputs(inputs).last_logits_only(true)).logits));
+  }
+}
+
+// Steps of rows that are exchanged and removed have the logits of whole sequences.
+TEST(FrozenDecoder, StepsAreTheWholeSequence) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 40; ++number) {
+    Dice dice(100 + number);
+    const auto model = drawn(Decoder(any_options(dice)));
+    SCOPED_TRACE(std::to_string(number) + title(model));
+    const FrozenDecoder frozen = freeze(model);
+    const auto parts = FrozenDecoderAccess::parts(frozen);
+    const Lists prompts = any_prompts(dice, 1 + dice.below(4), 30);
+    const int64_t times = 1 + dice.below(3), most = 30;
+    const SearchPlan plan = plan_for(frozen, prompts, times, most);
+    std::optional<PromptCache> cache;
+    if (dice.coin()) cache.emplace(frozen, prompts[0]);
+    inference::DecoderSteps steps(*parts, plan, cache ? FrozenDecoderAccess::parts(*cache) : nullptr);
+    Lists rows;
+    for (const auto& prompt : prompts) rows.insert(rows.end(), times, prompt);
+    auto logits = steps.read_prompts();
+    for (int64_t step = 0; step < most; ++step) {
+      for (std::size_t row = 0; row < rows.size(); ++row)
+        EXPECT_TRUE(near(logits[row], after(model, rows[row]))) << step << " " << row;
+      if (HasFailure()) return;
+      if (dice.coin()) {
+        std::vector<int64_t> from(rows.size());
+        for (std::size_t row = 0; row < rows.size(); ++row)
+          from[row] = static_cast<int64_t>(row) / times * times + dice.below(times);
+        if (times == 1 && rows.size() > 1 && dice.below(8) == 0) from.erase(from.begin());
+        Lists next;
+        for (const int64_t row : from) next.push_back(rows[row]);
+        rows = next;
+        steps.select(torch::tensor(from, torch::kLong));
+      }
+      std::vector<int64_t> tokens;
+      for (auto& row : rows) {
+        tokens.push_back(dice.below(kVocab));
+        row.push_back(tokens.back());
+      }
+      logits = steps.step(torch::tensor(tokens, torch::kLong).unsqueeze(1));
+    }
+  }
+}
+
+// A prompt that is computed in parts has the bits of one that is not.
+TEST(FrozenDecoder, PartsOfAPromptChangeNoBit) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 20; ++number) {
+    Dice dice(200 + number);
+    const auto model = drawn(Decoder(any_options(dice)));
+    SCOPED_TRACE(std::to_string(number) + title(model));
+    const FrozenDecoder frozen = freeze(model);
+    const auto parts = FrozenDecoderAccess::parts(frozen);
+    const std::vector<int64_t> tokens = any_prompts(dice, 1, 1)[0];
+    std::vector<int64_t> ids(58);
+    for (int64_t& id : ids) id = dice.below(kVocab);
+    torch::Tensor whole;
+    for (const int64_t most : {58, 29, 17, 6}) {
+      auto cache = parts->make_cache(1, 58);
+      std::vector<torch::Tensor> rows;
+      inference::append_tokens(
+          *parts, cache, {{0, ids.data(), 58}}, inference::Rows::All,
+          [&](const auto&, const torch::Tensor& hidden) { rows.push_back(hidden.clone()); }, most);
+      const auto all = torch::cat(rows);
+      if (!whole.defined()) whole = all;
+      EXPECT_TRUE(bit_equal(all, whole)) << most;
+    }
+  }
+}
+
+TEST(FrozenDecoder, FindsWhatTheModuleFinds) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 24; ++number) {
+    Dice dice(300 + number);
+    const auto model = drawn(Decoder(any_options(dice)));
+    SCOPED_TRACE(std::to_string(number) + title(model));
+    const FrozenDecoder frozen = freeze(model);
+    const Lists prompts = any_prompts(dice, 1 + dice.below(4), 20);
+    const auto options =
+        GenerateOptions(0, 1 + dice.below(3)).max_new_tokens(12).num_beams(1 + 3 * dice.below(2));
+    const auto expected = generate(model, prompts, options);
+    const PromptCache cache(frozen, {prompts[0].begin(), prompts[0].begin() + 1});
+    for (const PromptCache* const one : {static_cast<const PromptCache*>(nullptr), &cache}) {
+      const auto found = generate(frozen, prompts, options, one);
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i][0].tokens, expected[i][0].tokens);
+        EXPECT_NEAR(found[i][0].score, expected[i][0].score, 1e-4);
+      }
+    }
+    const auto scores = score(model, prompts), got = score(frozen, prompts);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      ASSERT_EQ(got[i].size(), prompts[i].size() - 1);
+      for (std::size_t j = 0; j < got[i].size(); ++j) EXPECT_NEAR(got[i][j], scores[i][j], 1e-4);
+    }
+  }
+}
+
+// LongRoPE and dynamic NTK: each row by its own length, alone and in a batch.
+TEST(FrozenDecoder, LengthsOfRowsDecideTheirFrequencies) {
+  const torch::NoGradGuard no_grad;
+  const rotary::Scaling scalings[] = {
+      rotary::LongRope{std::vector<double>(4, 1.0), {1.5, 2.0, 3.0, 4.0}, 12.0, 2.0},
+      rotary::Dynamic{4.0, 12}};
+  for (const bool is_long : {true, false}) {
+    SCOPED_TRACE(is_long);
+    auto rotary = rotary_preset("llama", 8).scaling(scalings[is_long ? 0 : 1]);
+    const auto layer = LayerOptions(16, 2).d_ff(9).dropout(0.0).norm_first(true).rotary(rotary);
+    const DecoderOptions options =
+        DecoderOptions(
+            EncoderOptions(EncoderEmbeddingsOptions(kVocab, 16)
+                               .type_vocab_size(0)
+                               .norm(embeddings::Norm::None)
+                               .position_ids(embeddings::PositionIds::None),
+                           TransformerEncoderOptions(layer, 2).norm(true))
+                .causal(true))
+            .restart_length(is_long ? std::optional<int64_t>(13) : std::nullopt);
+    const auto model = drawn(Decoder(options));
+    const FrozenDecoder frozen = freeze(model);
+    Dice dice(1);
+    const Lists prompts = {any_prompts(dice, 1, 1)[0], std::vector<int64_t>(10, 3),
+                           std::vector<int64_t>(15, 5)};
+    const auto search = GenerateOptions(0, 0).eos_ids({}).max_new_tokens(9);
+    const auto together = generate(frozen, prompts, search), of_module = generate(model, prompts, search);
+    const PromptCache cache(frozen, std::vector<int64_t>(9, 3));
+    const auto with_cache = generate(frozen, prompts, search, &cache);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      EXPECT_EQ(together[i][0].tokens, generate(frozen, {prompts[i]}, search)[0][0].tokens) << i;
+      EXPECT_EQ(together[i][0].tokens, of_module[i][0].tokens) << i;
+      EXPECT_EQ(together[i][0].tokens, with_cache[i][0].tokens) << i;
+      if (!is_long) continue;
+      auto tokens = prompts[i];  // each token follows the whole sequence
+      for (const int64_t token : together[i][0].tokens) {
+        EXPECT_EQ(after(model, tokens).argmax().item<int64_t>(), token) << i;
+        tokens.push_back(token);
+      }
+    }
+  }
+}
+
+// A row of a batch has the bits that it has alone where products do not depend on the batch.
+TEST(FrozenDecoder, RowsIn8BitsDoNotDependOnTheBatch) {
+  const torch::NoGradGuard no_grad;
+  for (const WeightDtype dtype : {WeightDtype::Int8, WeightDtype::BFloat16}) {
+    Dice dice(5);
+    const auto model = drawn(Decoder(any_options(dice)));
+    const FrozenDecoder frozen =
+        freeze(model, FreezeOptions().weights(dtype).compute(
+                          dtype == WeightDtype::BFloat16 ? ComputeDtype::BFloat16 : ComputeDtype::Float32));
+    const Lists prompts = any_prompts(dice, 6, 20);
+    const auto options = GenerateOptions(0, 0).eos_ids({}).max_new_tokens(8);
+    const auto together = generate(frozen, prompts, options);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const auto alone = generate(frozen, {prompts[i]}, options);
+      EXPECT_EQ(together[i][0].tokens, alone[0][0].tokens);
+      EXPECT_EQ(together[i][0].score, alone[0][0].score);
+    }
+    EXPECT_LT(frozen.bytes().own, 4 * freeze(model).bytes().shared);
+  }
+}
+
+TEST(FrozenDecoder, NoticesThatItsSourceHasChanged) {
+  const torch::NoGradGuard no_grad;
+  for (const char* const part : {"lm_head", "model.encoder.layers.0.linear1"}) {
+    Dice dice(7);
+    const auto model = drawn(Decoder(any_options(dice).tied(false)));
+    const FrozenDecoder frozen = freeze(model);
+    const auto ids = torch::zeros({1, 3}, torch::kLong);
+    frozen.forward(ids);
+    model->named_parameters()[std::string(part) + ".weight"].add_(1.0);
+    EXPECT_ERROR(frozen.forward(ids), c10::Error, std::string(part).substr(part[0] == 'm' ? 6 : 0));
+    EXPECT_ERROR(generate(frozen, {{1}}, GenerateOptions(0, 0)), c10::Error, "weight");
+  }
+}
+
+TEST(FrozenDecoder, RefusesWhatItCannotCompute) {
+  Dice dice(9);
+  const auto model = drawn(Decoder(any_options(dice))), other = drawn(Decoder(any_options(dice)));
+  const FrozenDecoder frozen = freeze(model);
+  const PromptCache cache(freeze(other), {1});
+  EXPECT_ERROR(generate(frozen, {{1, 2}}, GenerateOptions(0, 0), &cache), c10::ValueError,
+               "cache must be of the model");
+  EXPECT_ERROR(PromptCache(frozen, {}), c10::ValueError, "tokens must not be empty");
+  EXPECT_ERROR(PromptCache(frozen, {kVocab}), c10::ValueError, "37");
+  EXPECT_ERROR(frozen.forward(torch::full({1, 2}, kVocab)), c10::ValueError, "[FrozenDecoder] ids");
+  EXPECT_ERROR(score(frozen, {{}}), c10::ValueError, "text 0 must have a token");
+}
+
+TEST(FrozenDecoder, IsSavedAndLoaded) {
+  const torch::NoGradGuard no_grad;
+  const TempDir folder;
+  for (const WeightDtype dtype : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
+    for (unsigned number = 0; number < 6; ++number) {
+      Dice dice(400 + number);
+      const auto model = drawn(Decoder(any_options(dice)));
+      SCOPED_TRACE(title(model));
+      const FrozenDecoder frozen = freeze(model, FreezeOptions().weights(dtype));
+      const auto path = folder / "model.safetensors";
+      save_frozen(frozen, path);
+      const FrozenDecoder loaded = load_frozen_decoder(path);
+      const auto ids = torch::randint(kVocab, {2, 20}, torch::kLong);
+      EXPECT_TRUE(bit_equal(loaded.forward(ids).logits, frozen.forward(ids).logits));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace posenc::testing
