@@ -29,7 +29,7 @@ void read_gemma(const Settings& config, const ModelType&, EncoderOptions& option
   set_kv_heads(config, layer);
   set_biases(layer, config.flag("attention_bias"), false);
   // The first files say gelu and mean its approximation.
-  if (layer.activation() == Activation::GELU) layer.activation(Activation::GELUTanh);
+  if (config.text("hidden_act") == "gelu") layer.activation(Activation::GELUTanh);
   set_causal(config, options);
 }
 
