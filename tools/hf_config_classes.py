@@ -72,11 +72,15 @@ READ = set("""
     prediction_head_size channel_shrink_ratio hidden_size_per_layer_input embedding_dim
     attn_logit_softcapping final_logit_softcapping attention_multiplier residual_multiplier embedding_multiplier logits_scaling
     no_rope_layers no_rope_layer_interval sliding_window_pattern use_bias attention_out_bias resid_pdrop residual_dropout
+    n_inner ffn_dim ffn_hidden_size resid_pdrop resid_dropout residual_dropout attn_pdrop norm_epsilon
+    scale_attn_weights scale_attn_by_inverse_layer_idx add_cross_attention multi_query attention_types do_layer_norm_before _remove_final_layer_norm
+    enable_bias layer_norm_elementwise_affine qk_layernorm new_decoder_architecture num_kv_heads parallel_attn bias num_ln_in_parallel_attn
+    use_parallel_residual use_qkv_bias use_bias use_qk_norm clip_qkv logit_scale max_seq_len expansion_ratio
     left_max_position_embeddings right_max_position_embeddings encoder_max_relative_position
     """.split())  # fmt: skip
 PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers
-OLD_NAMES = {"bloom": {"n_embed": "hidden_size"}}  # which a class takes without a row of its attribute_map
+OLD_NAMES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}  # which a class takes without a row of its attribute_map
 
 
 def types_with(expression: str) -> list[str]:

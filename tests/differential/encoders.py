@@ -125,7 +125,10 @@ KINDS = {
 }
 DECODERS = ("arcee", "ernie4_5", "exaone4", "gemma", "gemma2", "glm", "glm4", "granite", "helium", "hunyuan_v1_dense", "ministral", "ministral3",
             "olmo2", "olmo3", "phi3", "seed_oss", "smollm3")  # fmt: skip
-for kind in DECODERS:
+# Those that are always causal.
+CAUSAL = ("codegen", "cohere", "cohere2", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "nemotron", "olmo", "opt", "phi",
+          "stablelm", "starcoder2")  # fmt: skip
+for kind in (*CAUSAL, *DECODERS):
     head = decoders.model_class(kind).__name__
     KINDS[kind] = Kind(decoders.config_class(kind).__name__, head.replace("ForCausalLM", "Model"), (head,), "decoder")
 
@@ -262,7 +265,7 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
     if dialect in windows.DIALECTS:
         return windows.settings(draw, kind_name, common)
     if dialect == "decoder":
-        return decoders.settings_of(draw, kind_name) | draw.choice([{}, {}, {"is_causal": False}])
+        return decoders.settings_of(draw, kind_name) | (draw.choice([{}, {}, {"is_causal": False}]) if kind_name in DECODERS else {})
     if dialect == "alibi":
         return alibi(draw, kind_name, heads, text)
     if kind_name in ("beit", "data2vec-vision"):
@@ -436,7 +439,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
         corners = draw.integers(config.max_2d_position_embeddings, batch, length, 2, 2).sort(2).values
         given["bbox"] = corners.flatten(2)  # x0, y0, x1, y1
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
-    packs = dialect in ("decoder", "gemma3", "llama") and "attention_mask" not in given
+    packs = dialect in ("decoder", "gemma3", "llama") and "attention_mask" not in given or config.model_type == "opt"
     packs = packs or config.model_type == "roformer"  # which takes none
     packs = packs or dialect == "dpr" or not getattr(config, "position_biased_input", True)  # which ignores them
     if draw.coin(0.3) and dialect not in ("alibi", "bart", "t5", "xlnet") and not packs:
@@ -494,7 +497,7 @@ def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
     inner = kind.sub_configs["text_config"] if dialect == "pair" else kind
     name = inner.attribute_map.get("num_hidden_layers", "num_hidden_layers")
     # ESM's head of contacts is as wide as there are layers, and the last layer of EmbeddingGemma 2 is wider than others.
-    if draw.coin(0.2) and own.get(name, 0) > 1 and whole["model_type"] not in ("embedding_gemma2_text", "esm"):
+    if draw.coin(0.2) and own.get(name, 0) > 1 and whole["model_type"] not in ("embedding_gemma2_text", "esm", "gpt_neo"):
         own[name] -= 1
         if own.get("layer_types"):
             own["layer_types"] = own["layer_types"][: own[name]]
@@ -631,7 +634,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
         chosen["projection_dim"] = draw.choice([0, chosen["hidden_size"]])
     config = getattr(transformers, kind.config)(**chosen)
     cls = getattr(transformers, head)
-    config._attn_implementation = draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"
+    config._attn_implementation = "sdpa" if kind_name == "falcon" else draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"
     model = cls(config).eval()
     spread = draw.choice(SPREADS.get(kind_name, [0.05, 0.3]))
     for parameter in (own for name, own in model.named_parameters() if "embed_positions" not in name or kind_name != "roformer"):

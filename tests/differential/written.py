@@ -17,7 +17,7 @@ EXTRA = {
     "_num_labels": 3, "summary_type": "first", "tokenizer_class": "AnyTokenizer", "xla_device": None, "_commit_hash": None,
 }  # fmt: skip
 # Names that a class takes for others, beside those of its attribute_map.
-OLD_NAMES = {"bloom": {"n_embed": "hidden_size"}}
+OLD_NAMES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}
 # Errors of a class for what it does not take: the file then stays as it was.
 REFUSALS = (AssertionError, AttributeError, KeyError, LookupError, RuntimeError, StrictDataclassError, TypeError, ValueError)
 

@@ -35,6 +35,8 @@ inline std::vector<LayerKind> layer_kinds(int64_t width, int64_t heads) {
       {"relative bias", stack(own()).relative(relative::Buckets{})},
       {"ALiBi by columns", stack(own()).alibi(relative::Alibi{})},
       {"ALiBi by tokens", stack(own()).alibi(relative::Alibi{.counts_tokens = true})},
+      {"ALiBi in bfloat16",
+       stack(own()).alibi(relative::Alibi{.counts_tokens = true, .factor = 0.5, .bfloat16 = true})},
       {"DeBERTa", stack(own().disentangled(terms)).norm(true)},
       {"DeBERTa without terms",
        stack(own().disentangled(

@@ -32,6 +32,8 @@ class KeySource {
     Ungroup,           ///< a grouped convolution of length 1 as a matrix with blocks of zeros
     BlockDiagonal,     ///< matrices of groups as such a matrix
     HeadsToParts,      ///< rows of each head's parts as the rows of all heads of each part
+    GroupsToParts,     ///< the same of each key head with its queries
+    BlocksToParts,     ///< the same of blocks of queries, values and keys
     HeadsToRows,       ///< (in, heads, Dh) as Linear's (heads * Dh, in)
     HeadsToColumns,    ///< (out, heads, Dh) as Linear's (out, heads * Dh)
   };
@@ -92,6 +94,19 @@ class KeySource {
     return {std::move(pattern), Change::HeadsToParts, heads, parts};
   }
 
+  /// The same where heads of keys and values have several of queries: rows (kv_heads, queries + 2,
+  /// Dh), the queries of a head of keys, the key and the value, become all queries, all keys and all
+  /// values, as in Falcon.
+  static KeySource groups_to_parts(std::string pattern, int64_t kv_heads, int64_t queries) {
+    return {std::move(pattern), Change::GroupsToParts, kv_heads, queries};
+  }
+
+  /// Reorders the rows (blocks, 3, n), where a block has queries, values and keys, to all queries,
+  /// all keys and all values: CodeGen's four blocks.
+  static KeySource blocks_to_parts(std::string pattern, int64_t blocks) {
+    return {std::move(pattern), Change::BlocksToParts, blocks, 3};
+  }
+
   /// Makes Linear's (heads * Dh, in) of a projection (in, heads, Dh): XLNet's queries.
   static KeySource heads_to_rows(std::string pattern, int64_t heads) {
     return {std::move(pattern), Change::HeadsToRows, heads, 0};
@@ -107,7 +122,7 @@ class KeySource {
   Change change() const { return change_; }
   /// The first number that describes the change: its axis, or the number of heads or groups.
   int64_t first() const { return first_; }
-  /// The second one: the other axis of a transpose, rotary_dim, or the number of parts.
+  /// The second one: the other axis of a transpose, rotary_dim, or the number of parts or queries.
   int64_t second() const { return second_; }
 
  private:

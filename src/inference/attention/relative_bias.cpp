@@ -55,14 +55,20 @@ at::Tensor AlibiSlopes::before(int64_t length) const {
   return slopes.unsqueeze(1) * at::arange(1 - length, 1, at::kLong);
 }
 
+at::Tensor AlibiSlopes::of_keys(const at::Tensor& positions) const {
+  return alibi_bias_of_keys(*of_positions, slopes.size(0), positions);
+}
+
 std::optional<AlibiSlopes> alibi_of(const std::optional<relative::Alibi>& alibi, int64_t heads) {
   if (!alibi) return std::nullopt;
-  return AlibiSlopes{alibi_slopes(heads, *alibi), alibi->counts_tokens};
+  return AlibiSlopes{alibi_slopes(heads, *alibi), alibi->counts_tokens,
+                     alibi->bfloat16 ? alibi : std::nullopt};
 }
 
 AttentionMask with_token_distances(const AttentionMask& mask,
                                    const std::optional<AlibiSlopes>& alibi) {
-  const at::Tensor tokens = alibi && alibi->counts_tokens ? mask.padding_keys() : at::Tensor();
+  const bool counts = alibi && alibi->counts_tokens && !alibi->of_positions;
+  const at::Tensor tokens = counts ? mask.padding_keys() : at::Tensor();
   if (!tokens.defined()) return mask;
   return mask & AttentionMask::additive(alibi_bias_of_tokens(alibi->slopes, tokens)) &
          AttentionMask::slopes(-alibi->slopes);
@@ -82,7 +88,7 @@ DistanceRows::DistanceRows(const std::vector<RelativeBias>& biases,
                            int64_t length)
     : others_(mask.by_distance),
       others_have_nan_beside_masks_(others_.defined() && has_nan_beside_masks(others_)) {
-  if (alibi) {
+  if (alibi && !alibi->of_positions) {
     const at::Tensor own = alibi->by_distance(length);
     others_ = others_.defined() ? own + others_ : own;
   }

@@ -36,10 +36,14 @@ struct RelativeBias {
 struct AlibiSlopes {
   at::Tensor slopes;
   bool counts_tokens;
+  /// Whether biases are of_keys() and not of distances.
+  std::optional<relative::Alibi> of_positions = std::nullopt;
 
   /// As RelativeBias has them.
   at::Tensor by_distance(int64_t length) const;
   at::Tensor before(int64_t length) const;
+  /// The biases (B, H, 1, K) of keys at these positions (B, K).
+  at::Tensor of_keys(const at::Tensor& positions) const;
 };
 
 /// Those of a stack's options, if there are any.

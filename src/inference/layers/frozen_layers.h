@@ -67,6 +67,9 @@ class FrozenLayers {
   bool counts_tokens = false;    ///< whether distances of ALiBi count rows without padding
   bool sees_padding = false;     ///< whether tokens see padding, so that its rows must be computed
   bool is_axial = false;         ///< whether tokens have a position for each of several axes
+
+ private:
+  AttentionMask bias_of_keys(const AttentionMask& mask, int64_t length) const;
 };
 
 /// `prefix` begins the names of the parts in errors: `encoder.` or empty.

@@ -36,6 +36,7 @@ LayerDropouts dropouts_in(const Settings& config, const EncoderStructure& struct
   using Rate = EncoderStructure::Rate;
   LayerDropouts drops;
   drops.attention = config.probability(hf::kAttentionDropout, 0.0);
+  hidden = config.probability(hf::kResidualDropout, hidden);
   const auto rate = [&](Rate of) {
     return of == Rate::Hidden ? hidden : of == Rate::Attention ? drops.attention : 0.0;
   };
@@ -44,6 +45,14 @@ LayerDropouts dropouts_in(const Settings& config, const EncoderStructure& struct
   drops.output = rate(structure.output_dropout);
   drops.path = config.probability(hf::kPathDropout, 0.0);
   return drops;
+}
+
+int64_t network_width(const Settings& config, int64_t hidden) {
+  const char* wide = config.name_of(hf::kFeedForward);
+  if (wide == nullptr) return hidden;
+  if (!config.has(wide) && config.default_of(wide).is_null()) return 4 * hidden;
+  const bool is_ratio = wide == std::string_view(hf::kFeedForwardRatio);
+  return config.integer(wide, 1, kWidest) * (is_ratio ? hidden : 1);
 }
 
 // Where the class has no setting for the epsilon, it is that of the embeddings, `eps`.
@@ -59,15 +68,14 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const hf::ModelT
     config.refuse("num_attention_heads",
                   "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));
   }
-  const char* wide = config.name_of(hf::kFeedForward);
-  const bool is_ratio = wide != nullptr && wide == std::string_view(hf::kFeedForwardRatio);
-  const bool is_rms = structure.norm_kind != NormKind::Layer;
+  const bool is_rms =
+      structure.norm_kind == NormKind::RMS || structure.norm_kind == NormKind::RMSPlusOne;
   TransformerEncoderLayerOptions layer(hidden, heads);
   layer.norm_first(structure.norm_first)
       .norm_kind(structure.norm_kind)
       .mixing(structure.mixing)
       .feed_forward(structure.feed_forward)
-      .d_ff(wide == nullptr ? hidden : config.integer(wide, 1, kWidest) * (is_ratio ? hidden : 1))
+      .d_ff(network_width(config, hidden))
       .dropout(config.probability(hf::kDropout, 0.0))
       .activation(activation_in(config))
       .layer_norm_eps(is_rms ? config.not_negative(hf::kRMSEpsilon, eps)
@@ -123,6 +131,7 @@ bool is_read(const hf::ModelType& model, std::string_view name) {
   std::istringstream words(model.layers->reads);
   for (std::string word; words >> word;)
     if (word == name) return true;
+  if (model.decoder != nullptr && name == std::string_view("is_decoder")) return true;
   return *model.rotary != '\0' && name == kPositionType;
 }
 

@@ -51,6 +51,13 @@ void set_causal(const Settings& config, EncoderOptions& options) {
   options.causal(config.flag("is_causal", true));
 }
 
+void set_clip(const Settings& config, TransformerLayerOptions& layer) {
+  constexpr const char* kClip = "clip_qkv";
+  const std::optional<double> clip = config.real_if(kClip);
+  if (clip && !(*clip >= 0.0)) config.refuse(kClip, "must not be negative");
+  layer.qkv_clip(clip);
+}
+
 int64_t window_of(const Settings& config, bool is_causal) {
   return is_causal ? config.integer("sliding_window", 1, kWidestWindow) - 1
                    : config.integer("sliding_window", 0, kWidestWindow);

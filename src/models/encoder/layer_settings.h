@@ -37,6 +37,8 @@ void set_kv_heads(const Settings& config, TransformerLayerOptions& layer);
 
 /// Decoders may be configured as encoders: `is_causal: false`, as for sentence vectors.
 void set_causal(const Settings& config, EncoderOptions& options);
+/// The limit of queries, keys and values: clip_qkv, where it is set.
+void set_clip(const Settings& config, TransformerLayerOptions& layer);
 
 /// Layer types of classes with a window in some layers.
 inline constexpr const char *kSliding = "sliding_attention", *kFull = "full_attention";

@@ -172,6 +172,21 @@ void LayerNames::add(const std::vector<std::string>& parts, const std::string& n
   if (!sources.empty()) map.emplace_back(KeySources(std::move(sources)), to + name);
 }
 
+void name_packed(const LayerNames& names,
+                 c10::function_ref<KeySource(const std::string& in_file)> change) {
+  for (const std::string part : {"weight", "bias"}) {
+    names.map.emplace_back(change(names.from + names.keys.query + "." + part),
+                           names.to + "self_attn.in_proj_" + part);
+  }
+}
+
+void name_heads_of_layer(const LayerNames& names) {
+  const int64_t heads = names.config.options.encoder().layer().num_heads();
+  name_packed(names, [&](const std::string& in_file) {
+    return KeySource::heads_to_parts(in_file, heads);
+  });
+}
+
 void add_norm(KeyMap& map, const std::string& from, const std::string& to) {
   // Messages have the first of two names.
   map.emplace_back(from + ".weight", to + ".weight");

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <memory>
 #include <set>
 #include <string>
@@ -24,6 +26,13 @@ struct LayerNames {
   /// are empty are left out.
   void add(const std::vector<std::string>& parts, const std::string& name) const;
 };
+
+/// The projection of queries, keys and values that the layer has as one, whose weight and bias
+/// `change` makes a source of.
+void name_packed(const LayerNames& names,
+                 c10::function_ref<KeySource(const std::string& in_file)> change);
+/// The same with the queries, keys and values of one head after another.
+void name_heads_of_layer(const LayerNames& names);
 
 /// A norm. Old files have gamma and beta, as TensorFlow calls them.
 void add_norm(KeyMap& map, const std::string& from, const std::string& to);

@@ -129,21 +129,16 @@ constexpr HeadStructures kEsmcHeads = {.sequence = heads::of_first("tanh"), .tok
 // clang-format on
 
 void read_bloom(const Settings& config, const ModelType&, EncoderOptions& options) {
-  constexpr const char* kOther = "apply_residual_connection_post_layernorm";
-  if (config.flag(kOther)) config.refuse(kOther, "must be false, the only value that posenc has");
   TransformerLayerOptions& layer = own_layer(options);
   layer.d_ff(4 * layer.d_model()).activation(Activation::GELUTanh);
+  layer.residual_of_norm(config.flag("apply_residual_connection_post_layernorm"));
   options.encoder().alibi(
       relative::Alibi{.slopes = relative::Slopes::Bloom, .counts_tokens = true});
 }
 
 // MptModel takes 8 for the largest bias, whatever `alibi_bias_max` is, and has ALiBi always.
 void read_mpt(const Settings& config, const ModelType&, EncoderOptions& options) {
-  constexpr const char* kClip = "clip_qkv";
   const Settings own = config.inside_if_given("attn_config");
-  if (own.real_if(kClip).value_or(0.0) != 0.0) {
-    own.refuse(kClip, "must be null: queries, keys and values that are clipped are not supported");
-  }
   constexpr const char* kRate[] = {"attn_pdrop"};
   const double rate = own.has(kRate[0]) ? own.real(kRate[0]) : 0.0;
   if (!(rate >= 0.0 && rate < 1.0)) own.refuse(kRate[0], "must be in [0, 1)");
@@ -152,6 +147,7 @@ void read_mpt(const Settings& config, const ModelType&, EncoderOptions& options)
   layer.dropouts(LayerDropouts{rate, rate, 0.0, rate, 0.0});
   const double scale = own.real_if("softmax_scale").value_or(0.0);
   if (own.has("softmax_scale")) layer.attention_scale(scale);
+  if (own.real_if("clip_qkv").value_or(0.0) != 0.0) set_clip(own, layer);  // 0 is none
   options.encoder().alibi(relative::Alibi{.slopes = relative::Slopes::Mpt});
 }
 
@@ -163,16 +159,6 @@ void check_mpt(const Settings& config) {
   constexpr int64_t kRatio = 4;
   if (config.integer("expansion_ratio", kRatio, 1, INT32_MAX) != kRatio)
     config.refuse("expansion_ratio", "must be 4");
-}
-
-// Its one projection has the queries, keys and values of one head after another.
-void name_bloom_layer(const LayerNames& names) {
-  const int64_t heads = names.config.options.encoder().layer().num_heads();
-  for (const std::string part : {"weight", "bias"}) {
-    const std::string in_file = names.from + names.keys.query + "." + part;
-    names.map.emplace_back(KeySource::heads_to_parts(in_file, heads),
-                           names.to + "self_attn.in_proj_" + part);
-  }
 }
 
 // clang-format off
@@ -187,7 +173,7 @@ const EncoderLayerKeys kMptKeys[] = {{
 
 constexpr EncoderStructure kBloomLayers = {.keys = kBloomKeys, .embeddings = "",
     .norm_first = true, .last_norm = "ln_f", .is_causal = true, .more = read_bloom,
-    .layer_names = name_bloom_layer};
+    .layer_names = name_heads_of_layer};
 constexpr EncoderStructure kMptLayers = {.keys = kMptKeys, .embeddings = "", .norm_first = true,
     .last_norm = "norm_f", .is_causal = true, .more = read_mpt};
 

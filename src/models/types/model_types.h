@@ -25,8 +25,8 @@ using Family = std::span<const hf::ModelType>;
 namespace families {
 
 extern const Family bart_like, bert_like, clip_like, conformer, convbert, deberta, decoders, dpr,
-    esm, fnet, gemma, layoutlm, llama_like, mobilebert, olmo2, rotary_bert, sam, squeezebert, swin,
-    t5_like, vit_like, xlnet, xmod;
+    esm, fnet, gemma, gpt, gpt_neox, layer_norm_decoders, layoutlm, llama_like, mobilebert, olmo2,
+    rotary_bert, sam, squeezebert, swin, t5_like, vit_like, xlnet, xmod;
 
 }  // namespace families
 }  // namespace posenc

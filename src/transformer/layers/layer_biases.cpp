@@ -53,12 +53,28 @@ void check_alibi(const char* module, const TransformerLayerOptions& layer, bool 
 }
 
 AttentionMask with_alibi(const AttentionMask& mask, const std::optional<relative::Alibi>& alibi,
-                         int64_t heads, const torch::Tensor& like) {
+                         const AttentionShape& shape, const torch::Tensor& like) {
   if (!alibi) return mask;
-  const torch::Tensor slopes = sent_to(alibi_slopes(heads, *alibi), like.device());
   const torch::Tensor keys = alibi->counts_tokens ? mask.padding_keys() : torch::Tensor();
-  if (!keys.defined()) return mask & AttentionMask::slopes(slopes);
+  if (alibi->bfloat16) {
+    const torch::Tensor positions =
+        keys.defined() ? alibi_positions(keys)
+                       : torch::arange(shape.keys, like.options().dtype(torch::kLong)).unsqueeze(0);
+    return mask & AttentionMask::additive(
+                      alibi_bias_of_keys(*alibi, shape.heads, positions).to(like.scalar_type()));
+  }
+  const torch::Tensor slopes = sent_to(alibi_slopes(shape.heads, *alibi), like.device());
+  if (!keys.defined() || shape.queries != shape.keys) return mask & AttentionMask::slopes(slopes);
   return mask & AttentionMask::additive(alibi_bias_of_tokens(slopes, keys));
+}
+
+torch::Tensor alibi_bias_of_keys(const relative::Alibi& alibi, int64_t heads,
+                                 const torch::Tensor& positions) {
+  const torch::Tensor slopes =
+      sent_to(alibi_slopes(heads, alibi.slopes, alibi.bias_max), positions.device());
+  const torch::Tensor products =
+      slopes.to(torch::kBFloat16).view({1, -1, 1, 1}) * positions.view({-1, 1, 1, positions.size(1)});
+  return products.to(torch::kFloat) * alibi.factor;
 }
 
 torch::Tensor alibi_bias_of_tokens(const torch::Tensor& slopes, const torch::Tensor& is_token) {

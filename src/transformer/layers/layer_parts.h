@@ -83,9 +83,13 @@ AttentionMask with_grid_bias(const AttentionMask& mask, const GridPositionBias& 
 /// Throws c10::ValueError naming `module` for a stack with ALiBi whose layers cannot have it, or
 /// that has a relative position bias as well.
 void check_alibi(const char* module, const TransformerLayerOptions& layer, bool has_relative);
-/// The mask, and ALiBi on the device of `like` unless there is none.
+/// The mask, and ALiBi for scores of this shape on the device of `like` unless there is none. Of
+/// fewer queries than keys, distances are those of columns.
 AttentionMask with_alibi(const AttentionMask& mask, const std::optional<relative::Alibi>& alibi,
-                         int64_t heads, const torch::Tensor& like);
+                         const AttentionShape& shape, const torch::Tensor& like);
+/// The bias (B, H, 1, K) of Alibi::bfloat16 for keys at these positions (B, K).
+torch::Tensor alibi_bias_of_keys(const relative::Alibi& alibi, int64_t heads,
+                                 const torch::Tensor& positions);
 /// ALiBi's bias (B, H, L, L) by the tokens between two, which is_token (B, L) tells from padding.
 torch::Tensor alibi_bias_of_tokens(const torch::Tensor& slopes, const torch::Tensor& is_token);
 

@@ -54,6 +54,8 @@ void TransformerDecoderImpl::reset() {
                                                    options.final_norm_bias()));
   if (options.alibi())
     check_alibi("TransformerDecoder", options.layer(), options.relative().has_value());
+  TORCH_CHECK_VALUE(!options.alibi() || !options.alibi()->bfloat16,
+                    "[TransformerDecoder] alibi must be without bfloat16. Got Alibi::bfloat16");
   if (options.relative()) {
     relative_attention_bias = register_module(
         "relative_attention_bias",
@@ -83,7 +85,7 @@ torch::Tensor TransformerDecoderImpl::forward(const torch::Tensor& x, const torc
   const AttentionShape shape = attention_shape(name, x, x, options.layer());
   const auto own =
       with_alibi(with_shared_bias(mask, relative_attention_bias, shape.queries, shape.keys),
-                 options.alibi(), shape.heads, x)
+                 options.alibi(), shape, x)
           .resolved(shape, x);
   const auto cross = memory_mask.resolved(attention_shape(name, x, memory, options.layer()), x);
   torch::Tensor out = x;
@@ -118,7 +120,9 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
   TORCH_CHECK_VALUE(x.size(1) <= cache.capacity() - length, "[TransformerDecoder] the capacity is ",
                     cache.capacity(), " tokens. Got token ", length + x.size(1));
   const auto mask = AttentionMaskAccess::queries(cache.memory_mask, length, x.size(1));
-  const auto alibi = with_alibi({}, options.alibi(), options.layer().num_heads(), x).after(length);
+  const AttentionShape shape = {x.size(0), options.layer().num_heads(), x.size(1),
+                                length + x.size(1)};
+  const auto alibi = with_alibi({}, options.alibi(), shape, x).after(length);
   const auto own =
       with_shared_bias(alibi, relative_attention_bias, x.size(1), length + x.size(1), length);
   return all_or_nothing(cache, [&] {

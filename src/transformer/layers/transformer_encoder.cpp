@@ -206,7 +206,7 @@ torch::Tensor TransformerEncoderImpl::forward_with(
   check_grid("TransformerEncoder", options, grid, shape.queries);
   const AttentionMask own_mask = with_shared_bias(
       mask_of_stack(mask, options.layer()), relative_attention_bias, shape.queries, shape.keys);
-  const AttentionMask biased = with_grid_bias(with_alibi(own_mask, options.alibi(), shape.heads, x),
+  const AttentionMask biased = with_grid_bias(with_alibi(own_mask, options.alibi(), shape, x),
                                               grid_position_bias, grid);
   WindowMasks masks(biased, shape, x);
   torch::Tensor out = x;
@@ -283,7 +283,7 @@ torch::Tensor TransformerEncoderImpl::step(torch::Tensor x, std::vector<KeyValue
   shape.keys += before;
   // Padding is before the tokens of a row, so that ALiBi's distances are those of columns.
   const AttentionMask own =
-      with_shared_bias(mask & with_alibi({}, options.alibi(), shape.heads, x),
+      with_shared_bias(with_alibi(mask, options.alibi(), shape, x),
                        relative_attention_bias, shape.queries, shape.keys, before);
   WindowMasks masks(own, shape, x, before);
   const auto add_hidden_state = [&] {

@@ -1,6 +1,7 @@
 #include "weights/load/key_change.h"
 
 #include <ATen/ops/block_diag.h>
+#include <ATen/ops/cat.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -111,6 +112,43 @@ Tensor from_diagonal(const KeySource& source, const Tensor& weight) {
 
 Tensor exchanged(const Tensor& tensor, int64_t outer, int64_t inner) {
   return tensor.unflatten(0, {outer, inner, -1}).transpose(0, 1).reshape(tensor.sizes());
+}
+
+ChangedSizes sizes_of_parts(const KeySource& source, IntArrayRef in_file) {
+  if (in_file.empty() || in_file[0] % source.first() != 0 ||
+      in_file[0] / source.first() % source.second() != 0) {
+    return std::nullopt;
+  }
+  return in_file.vec();
+}
+
+std::string rule_of_parts(const KeySource& source) {
+  return "must have " + std::to_string(source.first()) + " * " + std::to_string(source.second()) +
+         " * Dh rows, the parts of one head after another";
+}
+
+// The second and the third of three parts exchanged.
+Tensor with_keys_second(const Tensor& parts) {
+  const std::vector<Tensor> each = parts.chunk(3, 0);
+  return at::cat({each[0], each[2], each[1]});
+}
+
+Tensor groups_to_parts(const KeySource& source, const Tensor& in_file) {
+  const int64_t queries = source.second();
+  const Tensor groups = in_file.unflatten(0, {source.first(), queries + 2, -1});
+  const auto part = [&](int64_t begin, int64_t count) {
+    return groups.narrow(1, begin, count).flatten(0, 2);
+  };
+  return at::cat({part(0, queries), part(queries, 1), part(queries + 1, 1)});
+}
+
+Tensor parts_to_groups(const KeySource& source, const Tensor& changed) {
+  const int64_t kv_heads = source.first(), queries = source.second();
+  const int64_t rows = changed.size(0) / (queries + 2);  // of all keys
+  const auto part = [&](int64_t begin, int64_t count) {
+    return changed.narrow(0, begin * rows, count * rows).unflatten(0, {kv_heads, count, -1});
+  };
+  return at::cat({part(0, queries), part(queries, 1), part(queries + 1, 1)}, 1).flatten(0, 2);
 }
 
 template <bool to_rows>
@@ -234,19 +272,8 @@ const KeyChange kChanges[] = {
      .groups_of = "linear layer"},
     {.change = Change::HeadsToParts,
      .done = kReordered,
-     .sizes = [](const KeySource& source, IntArrayRef in_file) -> ChangedSizes {
-       if (in_file.empty() || in_file[0] % source.first() != 0 ||
-           in_file[0] / source.first() % source.second() != 0) {
-         return std::nullopt;
-       }
-       return in_file.vec();
-     },
-     .rule =
-         [](const KeySource& source) {
-           return "must have " + std::to_string(source.first()) + " * " +
-                  std::to_string(source.second()) +
-                  " * Dh rows, the parts of one head after another";
-         },
+     .sizes = sizes_of_parts,
+     .rule = rule_of_parts,
      .apply =
          [](const KeySource& source, const Tensor& in_file) {
            return exchanged(in_file, source.first(), source.second());
@@ -254,6 +281,36 @@ const KeyChange kChanges[] = {
      .undo =
          [](const KeySource& source, const Tensor& changed) {
            return exchanged(changed, source.second(), source.first());
+         }},
+    {.change = Change::GroupsToParts,
+     .done = kReordered,
+     .sizes = [](const KeySource& source, IntArrayRef in_file) -> ChangedSizes {
+       if (in_file.empty() || in_file[0] % source.first() != 0 ||
+           in_file[0] / source.first() % (source.second() + 2) != 0) {
+         return std::nullopt;
+       }
+       return in_file.vec();
+     },
+     .rule =
+         [](const KeySource& source) {
+           return "must have " + std::to_string(source.first()) + " * (" +
+                  std::to_string(source.second()) +
+                  " + 2) * Dh rows, the queries, the key and the value of one head of keys after "
+                  "another";
+         },
+     .apply = groups_to_parts,
+     .undo = parts_to_groups},
+    {.change = Change::BlocksToParts,
+     .done = kReordered,
+     .sizes = sizes_of_parts,
+     .rule = rule_of_parts,
+     .apply =
+         [](const KeySource& source, const Tensor& in_file) {
+           return with_keys_second(exchanged(in_file, source.first(), source.second()));
+         },
+     .undo =
+         [](const KeySource& source, const Tensor& changed) {
+           return exchanged(with_keys_second(changed), source.second(), source.first());
          }},
     {.change = Change::HeadsToRows,
      .done = kReordered,

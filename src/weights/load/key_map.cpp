@@ -45,6 +45,12 @@ void check_parts(const KeySource& source) {
                     source.first(), " and ", source.second(), " for ", in_quotes(source.pattern()));
 }
 
+bool has_parts(const KeySource& source) {
+  const KeySource::Change change = source.change();
+  return change == KeySource::Change::HeadsToParts || change == KeySource::Change::GroupsToParts ||
+         change == KeySource::Change::BlocksToParts;
+}
+
 void check_axes(const KeySource& source) {
   for (const int64_t axis : {source.first(), source.second()}) {
     TORCH_CHECK_VALUE(axis >= 0, "[LoadOptions] an axis in key_map must not be negative. Got ",
@@ -64,7 +70,7 @@ void check_rule(const KeyRule& rule) {
   std::set<std::string_view> patterns;
   for (const auto& source : sources) {
     const bool has_count = counts_heads(source) || source.change() == KeySource::Change::Ungroup;
-    if (source.change() == KeySource::Change::HeadsToParts) {
+    if (has_parts(source)) {
       check_parts(source);
     } else {
       has_count ? check_heads(source) : check_axes(source);

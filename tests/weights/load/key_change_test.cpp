@@ -29,6 +29,9 @@ const Case kCases[] = {
     {KeySource::ungrouped("a", 3), {6, 4, 1}},
     {KeySource::block_diagonal("a", 3), {3, 4, 2}},
     {KeySource::heads_to_parts("a", 4), {24, 5}},
+    {KeySource::groups_to_parts("a", 2, 3), {20, 5}},
+    {KeySource::groups_to_parts("a", 3, 1), {18}},
+    {KeySource::blocks_to_parts("a", 4), {24, 5}},
     {KeySource::heads_to_rows("a", 3), {5, 3, 4}},
     {KeySource::heads_to_columns("a", 3), {5, 3, 4}},
 };
@@ -59,6 +62,21 @@ TEST(KeyChange, EachIsUndone) {
     EXPECT_TRUE(back.equal(in_file));
   }
   EXPECT_EQ(seen.size(), static_cast<std::size_t>(Change::HeadsToColumns) + 1) << "of all changes";
+}
+
+// Queries, keys and values of two tokens' heads, told apart by their numbers.
+TEST(KeyChange, PartsAreThoseOfAllHeads) {
+  const auto of = [](const KeySource& source, const std::vector<int64_t>& rows) {
+    return changed(source, torch::tensor(rows));
+  };
+  const auto is = [](const at::Tensor& got, const std::vector<int64_t>& rows) {
+    return got.equal(torch::tensor(rows));
+  };
+  // Two heads of keys: queries 11, 12, key 13, value 14; and 21 to 24.
+  EXPECT_TRUE(is(of(KeySource::groups_to_parts("a", 2, 2), {11, 12, 13, 14, 21, 22, 23, 24}),
+                 {11, 12, 21, 22, 13, 23, 14, 24}));
+  // Two blocks: a query 1, a value 2, a key 3; and 4 to 6.
+  EXPECT_TRUE(is(of(KeySource::blocks_to_parts("a", 2), {1, 2, 3, 4, 5, 6}), {1, 4, 3, 6, 2, 5}));
 }
 
 TEST(KeyChange, GroupsOfAnotherNumber) {
