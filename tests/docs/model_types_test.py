@@ -94,8 +94,8 @@ def main() -> int:
         program = build(folder, copy)
         small = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
         compare(program, transformers.AlignTextModel(transformers.AlignTextConfig(**small)), copy / "bert")
-        gpt2 = transformers.GPT2Config(vocab_size=40, n_embd=16, n_layer=2, n_head=2, n_positions=20, bos_token_id=0, eos_token_id=0)
-        compare(program, transformers.GPT2Model(gpt2), copy / "gpt2")
+        gpt = transformers.OpenAIGPTConfig(vocab_size=40, n_embd=16, n_layer=2, n_head=2, n_positions=20)
+        compare(program, transformers.OpenAIGPTModel(gpt), copy / "openai-gpt")
     return 0
 
 
