@@ -121,11 +121,11 @@ struct SequenceAttentionRequest {
 };
 
 enum class NormKind {
-  Layer,       // (x - mean) / sqrt(variance + eps) * weight + bias
-  RMS,         // x / sqrt(mean of squares + eps) * weight
-  RMSPlusOne,  // x / sqrt(mean of squares + eps) * (1 + weight)
+  Layer,         // (x - mean) / sqrt(variance + eps) * weight + bias
+  RMS,           // x / sqrt(mean of squares + eps) * weight
+  RMSPlusOne,    // x / sqrt(mean of squares + eps) * (1 + weight)
   LayerPlusOne,  // (x - mean) / sqrt(variance + eps) * (1 + weight) + bias
-  Affine,      // x * weight + bias
+  Affine,        // x * weight + bias
 };
 
 // sum = x + y; out = norm(sum), for contiguous rows.

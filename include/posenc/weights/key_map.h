@@ -95,8 +95,8 @@ class KeySource {
   }
 
   /// The same where heads of keys and values have several of queries: rows (kv_heads, queries + 2,
-  /// Dh), the queries of a head of keys, the key and the value, become all queries, all keys and all
-  /// values, as in Falcon.
+  /// Dh), the queries of a head of keys, the key and the value, become all queries, all keys and
+  /// all values, as in Falcon.
   static KeySource groups_to_parts(std::string pattern, int64_t kv_heads, int64_t queries) {
     return {std::move(pattern), Change::GroupsToParts, kv_heads, queries};
   }

@@ -66,8 +66,8 @@ struct Block {
   Norm post = {};
   /// The block's own in a post-norm stack; in a pre-norm stack that of the next block's input.
   Norm after = {};
-  Norm in_place = {};  ///< of x after that
-  Norm next = {};      ///< of the next block's input, after `in_place`
+  Norm in_place = {};             ///< of x after that
+  Norm next = {};                 ///< of the next block's input, after `in_place`
   bool next_is_residual = false;  ///< `next` replaces x, and the next block reads x
   bool ends_layer = false;
 };
@@ -114,9 +114,9 @@ class BlockLayers : public FrozenLayers {
   }
 
   std::vector<Block> blocks;
-  Norm entry;  ///< of the first block's input
+  Norm entry;                      ///< of the first block's input
   bool entry_is_residual = false;  ///< it replaces x, and that block reads x
-  Norm last;   ///< of x, after all layers
+  Norm last;                       ///< of x, after all layers
 
  private:
   bool norm_first_;

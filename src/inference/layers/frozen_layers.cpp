@@ -8,9 +8,8 @@ namespace posenc::inference {
 
 AttentionMask FrozenLayers::bias_of_keys(const AttentionMask& mask, int64_t length) const {
   const at::Tensor tokens = alibi->counts_tokens ? mask.padding_keys() : at::Tensor();
-  return AttentionMask::additive(
-      alibi->of_keys(tokens.defined() ? alibi_positions(tokens)
-                                      : at::arange(length, at::kLong).unsqueeze(0)));
+  return AttentionMask::additive(alibi->of_keys(
+      tokens.defined() ? alibi_positions(tokens) : at::arange(length, at::kLong).unsqueeze(0)));
 }
 
 // Where padding is dropped, what its rows would attend to and its places between tokens are of no

@@ -77,8 +77,8 @@ constexpr ActivationKernel functions = {activate<F>, gate<F>};
 
 }  // namespace
 
-const ActivationKernels activation_kernels = {functions<ReLU>, functions<GELU>, functions<SiLU>,
-                                              functions<GELUTanh>, functions<QuickGELU>,
-                                              functions<ReLUSquared>};
+const ActivationKernels activation_kernels = {functions<ReLU>,      functions<GELU>,
+                                              functions<SiLU>,      functions<GELUTanh>,
+                                              functions<QuickGELU>, functions<ReLUSquared>};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

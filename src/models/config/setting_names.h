@@ -32,7 +32,7 @@ inline constexpr const char* kTableWidth[] = {"embedding_size", "input_embedding
 inline constexpr const char* kFeedForwardRatio = "mlp_ratio";
 /// That width, or the ratio. A class whose default is null makes it four times hidden_size.
 inline constexpr const char* kFeedForward[] = {
-    "intermediate_size", "encoder_ffn_dim", "hidden_dim", "d_ff", "d_inner",
+    "intermediate_size", "encoder_ffn_dim", "hidden_dim",      "d_ff",           "d_inner",
     "n_inner",           "ffn_dim",         "ffn_hidden_size", kFeedForwardRatio};
 inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation",
                                               "hidden_activation", "ff_activation"};

@@ -182,9 +182,8 @@ void name_packed(const LayerNames& names,
 
 void name_heads_of_layer(const LayerNames& names) {
   const int64_t heads = names.config.options.encoder().layer().num_heads();
-  name_packed(names, [&](const std::string& in_file) {
-    return KeySource::heads_to_parts(in_file, heads);
-  });
+  name_packed(
+      names, [&](const std::string& in_file) { return KeySource::heads_to_parts(in_file, heads); });
 }
 
 void add_norm(KeyMap& map, const std::string& from, const std::string& to) {

@@ -40,11 +40,12 @@ void read_gpt_bigcode(const Settings& config, const ModelType&, EncoderOptions& 
 // Which layers have a window: a list of kinds of layers and how often they follow one another.
 std::vector<bool> local_layers(const Settings& config, int64_t count) {
   constexpr const char* kTypes = "attention_types";
-  const std::string rule = "must be lists of \"global\" and \"local\", each with how often it is "
-                           "repeated, for " + config.key("num_hidden_layers") + " " +
-                           std::to_string(count) + " layers in all";
-  const nlohmann::json all = config.has(kTypes) ? config.value(kTypes)
-                                                : nlohmann::json{{{"global", "local"}, 12}};
+  const std::string rule =
+      "must be lists of \"global\" and \"local\", each with how often it is "
+      "repeated, for " +
+      config.key("num_hidden_layers") + " " + std::to_string(count) + " layers in all";
+  const nlohmann::json all =
+      config.has(kTypes) ? config.value(kTypes) : nlohmann::json{{{"global", "local"}, 12}};
   std::vector<bool> local;
   if (!all.is_array()) config.refuse(kTypes, rule);
   for (const nlohmann::json& item : all) {

@@ -64,7 +64,8 @@ torch::Tensor TransformerNormImpl::forward(const torch::Tensor& x) {
   if (options.kind() == NormKind::Affine) return affine(x);
   if (options.kind() == NormKind::LayerPlusOne)
     return of(weight.defined() ? weight + 1 : weight, bias);
-  if (options.kind() == NormKind::Layer) return options.num_heads() ? affine(of({}, {})) : of(weight, bias);
+  if (options.kind() == NormKind::Layer)
+    return options.num_heads() ? affine(of({}, {})) : of(weight, bias);
   auto own = options.kind() == NormKind::RMS ? RMSNormOptions(options.d_model())
                                              : RMSNormOptions::gemma(options.d_model());
   return rms_norm(x, weight, own.eps(options.eps()));

@@ -76,8 +76,7 @@ class StepRun {
       return attend_heads(attention, call_.weights, keys, keys, x_, call_.mask);
     }
     const at::Tensor position_ids = attention.rotary ? call_.position_ids : at::Tensor();
-    if (call_.cache != nullptr)
-      return attention.step(x_, *call_.cache, call_.mask, position_ids);
+    if (call_.cache != nullptr) return attention.step(x_, *call_.cache, call_.mask, position_ids);
     return attend_heads(attention, call_.weights, x_, x_, x_, call_.mask, position_ids);
   }
   // A module is called with what its forward() takes of a call.

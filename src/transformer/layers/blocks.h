@@ -37,8 +37,8 @@ using Step = std::variant<Attention, DisentangledAttentionImpl*, TransformerXLAt
                           ConvolutionalAttentionImpl*, Fourier, ConformerConvolutionImpl*, Network,
                           PerLayerInput>;
 
-/// x = output_factor * after(x + path(factor * scale(dropout(post(step(before(x))))))), where `before`
-/// and `step` read what the block before has read if `is_parallel`.
+/// x = output_factor * after(x + path(factor * scale(dropout(post(step(before(x))))))), where
+/// `before` and `step` read what the block before has read if `is_parallel`.
 struct Block {
   TransformerNormImpl* before = nullptr;
   Step step = {};
@@ -47,8 +47,8 @@ struct Block {
   LayerScaleImpl* scale = nullptr;
   double factor = 1.0;
   TransformerNormImpl* after = nullptr;
-  bool residual_of_norm = false;  ///< before(x) is what it is added to, and not x
-  bool is_parallel = false;       ///< to the block before
+  bool residual_of_norm = false;              ///< before(x) is what it is added to, and not x
+  bool is_parallel = false;                   ///< to the block before
   const at::Tensor* output_factor = nullptr;  ///< without `after`; null is 1
 };
 

@@ -72,8 +72,8 @@ torch::Tensor alibi_bias_of_keys(const relative::Alibi& alibi, int64_t heads,
                                  const torch::Tensor& positions) {
   const torch::Tensor slopes =
       sent_to(alibi_slopes(heads, alibi.slopes, alibi.bias_max), positions.device());
-  const torch::Tensor products =
-      slopes.to(torch::kBFloat16).view({1, -1, 1, 1}) * positions.view({-1, 1, 1, positions.size(1)});
+  const torch::Tensor products = slopes.to(torch::kBFloat16).view({1, -1, 1, 1}) *
+                                 positions.view({-1, 1, 1, positions.size(1)});
   return products.to(torch::kFloat) * alibi.factor;
 }
 

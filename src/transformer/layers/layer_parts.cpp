@@ -42,7 +42,8 @@ void check_norms(const char* module, const TransformerLayerOptions& options) {
                     "NormKind::Affine");
   TORCH_CHECK_VALUE(options.qk_norm() || !(options.qk_norm_bias() || options.qk_norm_per_head() ||
                                            options.qk_norm_after_rotary()),
-                    "[", module, "] qk_norm_bias, qk_norm_per_head and qk_norm_after_rotary must be "
+                    "[", module,
+                    "] qk_norm_bias, qk_norm_per_head and qk_norm_after_rotary must be "
                     "with qk_norm(true). Got qk_norm(false)");
 }
 

@@ -64,9 +64,8 @@ class WindowMasks {
     for (const auto& [window, heads, ready] : ready_) {
       if (window == layer.window() && heads == shape.heads) return ready;
     }
-    ready_.push_back(
-        {layer.window(), shape.heads,
-         with_window(mask_, layer).after(offset_).resolved(shape, like_)});
+    ready_.push_back({layer.window(), shape.heads,
+                      with_window(mask_, layer).after(offset_).resolved(shape, like_)});
     return ready_.back().mask;
   }
 
@@ -206,8 +205,8 @@ torch::Tensor TransformerEncoderImpl::forward_with(
   check_grid("TransformerEncoder", options, grid, shape.queries);
   const AttentionMask own_mask = with_shared_bias(
       mask_of_stack(mask, options.layer()), relative_attention_bias, shape.queries, shape.keys);
-  const AttentionMask biased = with_grid_bias(with_alibi(own_mask, options.alibi(), shape, x),
-                                              grid_position_bias, grid);
+  const AttentionMask biased =
+      with_grid_bias(with_alibi(own_mask, options.alibi(), shape, x), grid_position_bias, grid);
   WindowMasks masks(biased, shape, x);
   torch::Tensor out = x;
   const auto add_hidden_state = [&] {
@@ -283,8 +282,8 @@ torch::Tensor TransformerEncoderImpl::step(torch::Tensor x, std::vector<KeyValue
   shape.keys += before;
   // Padding is before the tokens of a row, so that ALiBi's distances are those of columns.
   const AttentionMask own =
-      with_shared_bias(with_alibi(mask, options.alibi(), shape, x),
-                       relative_attention_bias, shape.queries, shape.keys, before);
+      with_shared_bias(with_alibi(mask, options.alibi(), shape, x), relative_attention_bias,
+                       shape.queries, shape.keys, before);
   WindowMasks masks(own, shape, x, before);
   const auto add_hidden_state = [&] {
     if (record != nullptr && record->output_hidden_states) record->hidden_states.push_back(x);

@@ -78,8 +78,8 @@ class TransformerNormImpl : public Cloneable<TransformerNormImpl> {
   torch::Tensor forward(const torch::Tensor& x);
 
   TransformerNormOptions options;  ///< the options given to the constructor
-  torch::Tensor weight;  ///< (D), undefined with elementwise_affine(false)
-  torch::Tensor bias;    ///< (D), undefined with bias(false) as well, and in an RMS norm
+  torch::Tensor weight;            ///< (D), undefined with elementwise_affine(false)
+  torch::Tensor bias;              ///< (D), undefined with bias(false) as well, and in an RMS norm
 };
 
 TORCH_MODULE(TransformerNorm);

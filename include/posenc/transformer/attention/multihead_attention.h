@@ -118,8 +118,8 @@ struct MultiheadAttentionOptions {
 /// Keys: `in_proj_weight` (Eq + 2 Ekv, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight`
 /// if the widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`; with
 /// qk_norm `q_norm.weight` and `k_norm.weight`, (Dh), or (Eq) and (Ekv) with qk_norm_whole, or
-/// (num_heads, Dh) and (num_kv_heads, Dh) with qk_norm_per_head, and biases with qk_norm_bias; with a
-/// rotary embedding `rotary.inv_freq`, which is not in PyTorch's state_dict; with `relative`
+/// (num_heads, Dh) and (num_kv_heads, Dh) with qk_norm_per_head, and biases with qk_norm_bias; with
+/// a rotary embedding `rotary.inv_freq`, which is not in PyTorch's state_dict; with `relative`
 /// `relative_attention_bias.weight` (rows, num_heads), which is added to the scores of query i and
 /// key j by the distance j - i, and in step() by that of the tokens' places in the cache. The same
 /// seed gives the same initial weights as in PyTorch.

@@ -11,8 +11,9 @@ namespace posenc POSENC_EXPORT {
 
 /// A function of each element: the activation of a feed-forward network, of a gate, of a head, or
 /// of a stage of sentence-transformers. Frozen layers have kernels for ReLU, ReLUSquared, GELU,
-/// GELUTanh, QuickGELU and SiLU, which have the same bits on all processors with fused multiply-add; the
-/// others are LibTorch's there too, which may round differently on another processor.
+/// GELUTanh, QuickGELU and SiLU, which have the same bits on all processors with fused
+/// multiply-add; the others are LibTorch's there too, which may round differently on another
+/// processor.
 enum class Activation {
   Identity,      ///< x
   ELU,           ///< x, below zero exp(x) - 1

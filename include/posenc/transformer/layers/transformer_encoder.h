@@ -111,10 +111,10 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   /// sequences.
   std::vector<KeyValueCache> make_caches(int64_t batch, int64_t capacity) const;
 
-  /// Causal self-attention of the next tokens x (B, t, D)  ->  (B, t, D), after those in the caches,
-  /// which get theirs: what forward() with AttentionMask::causal() returns for these columns. `mask`
-  /// and `position_ids` are those of MultiheadAttention::step(); `record` may be null, and gets no
-  /// attentions. For inference. An error leaves the caches as they were.
+  /// Causal self-attention of the next tokens x (B, t, D)  ->  (B, t, D), after those in the
+  /// caches, which get theirs: what forward() with AttentionMask::causal() returns for these
+  /// columns. `mask` and `position_ids` are those of MultiheadAttention::step(); `record` may be
+  /// null, and gets no attentions. For inference. An error leaves the caches as they were.
   ///
   /// Errors: c10::ValueError for layers that are not a TransformerEncoderLayer of
   /// Mixing::Attention, a grid bias, and caches of another number.

@@ -104,11 +104,11 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   torch::nn::Linear linear1{nullptr},  ///< (D) to (d_ff), or to (2 d_ff) with gates
       linear2{nullptr};                ///< (d_ff) to (D)
   TransformerNorm norm1{nullptr},      ///< of the self-attention; null with first_norm(false)
-      norm2{nullptr},  ///< of the network; null with second_norm(false), Parallel::SharedNorm
-      post_norm1{nullptr},             ///< after the self-attention, with .post_norms(true)
-      post_norm2{nullptr};             ///< after the feed-forward network, the same
-  LayerScale layer_scale1{nullptr},    ///< of the self-attention, with .layer_scale()
-      layer_scale2{nullptr};           ///< of the feed-forward network, with .layer_scale()
+      norm2{nullptr},       ///< of the network; null with second_norm(false), Parallel::SharedNorm
+      post_norm1{nullptr},  ///< after the self-attention, with .post_norms(true)
+      post_norm2{nullptr};  ///< after the feed-forward network, the same
+  LayerScale layer_scale1{nullptr},  ///< of the self-attention, with .layer_scale()
+      layer_scale2{nullptr};         ///< of the feed-forward network, with .layer_scale()
   GridPositionBias grid_position_bias{nullptr};  ///< with .grid_bias()
   torch::nn::Linear adapter1{nullptr},           ///< (D) to (width), with .adapter()
       adapter2{nullptr};                         ///< (width) to (D)

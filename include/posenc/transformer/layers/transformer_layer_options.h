@@ -171,8 +171,8 @@ struct TransformerLayerOptions {
   /// Rotates queries and keys by their positions; none unless set. Encoders only, as qk_norm and
   /// window.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
-  /// Normalises each head of queries and keys, before they are rotated, by a norm of the norms' kind
-  /// and epsilon, without bias; not with NormKind::Affine.
+  /// Normalises each head of queries and keys, before they are rotated, by a norm of the norms'
+  /// kind and epsilon, without bias; not with NormKind::Affine.
   TORCH_ARG(bool, qk_norm) = false;
   /// Whether qk_norm normalises all heads of queries as one, and all of keys: ESMC.
   TORCH_ARG(bool, qk_norm_whole) = false;
@@ -208,8 +208,8 @@ struct TransformerLayerOptions {
                 value_bias_, out_bias_, linear1_bias_, linear2_bias_, norm_bias_, batch_first_,
                 residual_scale_, adapter_, per_layer_input_, output_factor_, num_kv_heads_,
                 head_dim_, relative_, grid_bias_, rotary_, qk_norm_, qk_norm_whole_, qk_norm_bias_,
-                qk_norm_per_head_, qk_norm_after_rotary_, qkv_clip_,
-                attention_softcap_, query_growth_, value_norm_, attention_scale_, window_);
+                qk_norm_per_head_, qk_norm_after_rotary_, qkv_clip_, attention_softcap_,
+                query_growth_, value_norm_, attention_scale_, window_);
   POSENC_TRAINING_FIELDS(dropout_, dropouts_, layer_scale_, python_dropout_order_);
 };
 
