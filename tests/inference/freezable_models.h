@@ -190,7 +190,8 @@ inline std::vector<FreezableModel> freezable_stacks() {
                   false),
               2)),
       of_stack("ALiBi", TransformerEncoderOptions(layer, 2).alibi(relative::Alibi{})),
-      of_stack("Falcon", TransformerEncoderOptions(layer, 2).alibi(relative::Alibi{.counts_tokens = true, .factor = 0.5, .bfloat16 = true})),
+      of_stack("Falcon", TransformerEncoderOptions(layer, 2).alibi(relative::Alibi{
+                             .counts_tokens = true, .factor = 0.5, .bfloat16 = true})),
       of_stack("T5", TransformerEncoderOptions(layer, 2).relative(relative::Buckets{8, 20})),
       of_stack("UMT5",
                TransformerEncoderOptions(LayerOptions(layer).relative(relative::Clamp{2, 1}), 2)),

@@ -27,10 +27,10 @@ struct AttentionStep {
   Norm query_norm = {}, key_norm = {};                    // of each head, or of all as one
   bool norms_rotated = false;  // whether these norms are of what has been rotated
   Norm value_norm = {};        // of each head
-  std::optional<std::size_t> rotation = std::nullopt;     // of the stack's rotations
-  std::optional<std::size_t> growth = std::nullopt;       // of the stack's growths of queries
-  std::optional<std::size_t> relative = std::nullopt;     // of the stack's relative biases
-  std::optional<std::size_t> grid_bias = std::nullopt;    // of the stack's grid biases
+  std::optional<std::size_t> rotation = std::nullopt;   // of the stack's rotations
+  std::optional<std::size_t> growth = std::nullopt;     // of the stack's growths of queries
+  std::optional<std::size_t> relative = std::nullopt;   // of the stack's relative biases
+  std::optional<std::size_t> grid_bias = std::nullopt;  // of the stack's grid biases
   std::optional<int64_t> window = std::nullopt;
 
   RowFormat row_format() const { return in_proj.row_format(); }

@@ -41,8 +41,8 @@ POSENC_INLINE void add_relative(const Block& block, int64_t j, float* scores) {
 
 // Whether products times the scale are the scores.
 POSENC_INLINE bool is_plain(const SequenceAttentionRequest& p, const Block& block) {
-  return p.softcap == 0.0f && block.relative == nullptr && block.bias == nullptr && block.mask == nullptr &&
-         !p.is_causal && block.window == nullptr;
+  return p.softcap == 0.0f && block.relative == nullptr && block.bias == nullptr &&
+         block.mask == nullptr && !p.is_causal && block.window == nullptr;
 }
 
 // Turns the scaled products with the block's key j into scores: softcap, biases, causal mask,

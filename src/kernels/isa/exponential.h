@@ -1,4 +1,5 @@
-// exp and tanh, lane-wise. Included by the kernel sources, inside the instruction set's own namespace.
+// exp and tanh, lane-wise. Included by the kernel sources, inside the instruction set's own
+// namespace.
 #pragma once
 #include "kernels/isa/float_lanes.h"
 
@@ -36,10 +37,10 @@ POSENC_INLINE Floats hyperbolic_tangent(Floats x) {
   constexpr float kLimit = 7.90531110763549805f;
   x = minimum(broadcast(kLimit), maximum(broadcast(-kLimit), x));
   const Floats x2 = x * x;
-  const Floats p = polynomial(
-      x2, {-2.76076847742355e-16f, 2.00018790482477e-13f, -8.60467152213735e-11f,
-           5.12229709037114e-08f, 1.48572235717979e-05f, 6.37261928875436e-04f,
-           4.89352455891786e-03f});
+  const Floats p =
+      polynomial(x2, {-2.76076847742355e-16f, 2.00018790482477e-13f, -8.60467152213735e-11f,
+                      5.12229709037114e-08f, 1.48572235717979e-05f, 6.37261928875436e-04f,
+                      4.89352455891786e-03f});
   const Floats q = polynomial(x2, {1.19825839466702e-06f, 1.18534705686654e-04f,
                                    2.26843463243900e-03f, 4.89352518554385e-03f});
   return x * p / q;

@@ -137,7 +137,6 @@ inline constexpr EncoderLayerKeys kBertKeys[] = {
 inline constexpr EncoderStructure kBert = {.keys = kBertKeys,
                                            .pooling = encoder::Pooling::TanhOfFirst};
 
-
 inline constexpr EncoderLayerKeys kLlamaKeys[] = {{.layer = "layers.*.",
                                                    .query = "self_attn.q_proj",
                                                    .key = "self_attn.k_proj",
