@@ -198,6 +198,10 @@ void TokenCache::attend_step(const Group& group, int64_t offset, const Attention
   request.value = offset + input.sizes.kv_width();
   request.scale = input.scoring.scale;
   request.softcap = input.scoring.softcap;
+  if (const at::Tensor& bias = input.mask.bias; bias.defined()) {  // of all keys, (1, H, 1, .)
+    request.bias = bias.const_data_ptr<float>();
+    request.bias_head_stride = bias.stride(1);
+  }
   if (const at::Tensor& relative = input.mask.by_distance; relative.defined()) {
     request.relative = relative.const_data_ptr<float>() + distance_zero(relative);
     request.relative_stride = relative.stride(0);

@@ -200,7 +200,9 @@ bool AttentionMixers::add_cache_needs(std::size_t step, CacheNeeds& all) const {
   all.attentions.push_back({own.sizes, own.window});
   if (own.rotation && rotations[*own.rotation].length_switch())
     all.switches.push_back(*rotations[*own.rotation].length_switch());
-  return !own.convolution && !own.grid_bias && !rotates_input;
+  const bool has_biases_of_keys = alibi && alibi->of_positions;  // from the first key on
+  return !own.convolution && !own.grid_bias && !rotates_input &&
+         !(has_biases_of_keys && own.window);
 }
 
 // The rotations of the layers so far, one for all that are the same; returns that of a layer.

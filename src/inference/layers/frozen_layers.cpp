@@ -2,6 +2,8 @@
 
 #include <ATen/ops/arange.h>
 
+#include <algorithm>
+
 #include "transformer/layers/layer_parts.h"
 
 namespace posenc::inference {
@@ -21,6 +23,17 @@ ScoreMask FrozenLayers::mask_of(const Packing& packing, const AttentionMask& mas
   const bool has_biases = alibi && alibi->of_positions;
   return packing.mask_of_rows(has_biases ? own & bias_of_keys(mask, packing.length) : own,
                               layer_options.num_heads(), like, counts_tokens);
+}
+
+ScoreMask FrozenLayers::causal_mask(const Packing& packing) const {
+  ScoreMask mask;
+  mask.is_causal = true;
+  if (!alibi || !alibi->of_positions) return mask;
+  int64_t longest = 0;
+  for (int64_t b = 0; b < packing.batch; ++b)
+    longest = std::max(longest, packing.past[b] + packing.lengths[b]);
+  mask.bias = alibi->of_keys(at::arange(longest, at::kLong).unsqueeze(0));
+  return mask;
 }
 
 }  // namespace posenc::inference

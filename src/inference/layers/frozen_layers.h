@@ -58,6 +58,9 @@ class FrozenLayers {
   ScoreMask mask_of(const Packing& packing, const AttentionMask& mask,
                     const at::Tensor& like) const;
 
+  /// That of a causal stack, whose packing has Packing::past and all that is padding.
+  ScoreMask causal_mask(const Packing& packing) const;
+
   /// Nothing if a row depends on others by more than attentions to keys and values.
   virtual std::optional<CacheNeeds> cache_needs() const { return std::nullopt; }
 

@@ -253,11 +253,9 @@ CausalRows causal_rows(const FrozenEncoder& model, const at::Tensor& ids, const 
   LayerInputs of_layers;
   of_layers.cache = cache;
   of_layers.used_rows = used_rows;
-  ScoreMask mask;
-  mask.is_causal = true;
-  all.hidden = FrozenAccess::model(*parts.layers)
-                   ->layers->run(rows, packing, mask, of_layers,
-                                 wants_outputs ? &all.outputs : nullptr);
+  const FrozenLayers& layers = *FrozenAccess::model(*parts.layers)->layers;
+  all.hidden = layers.run(rows, packing, layers.causal_mask(packing), of_layers,
+                          wants_outputs ? &all.outputs : nullptr);
   if (parts.output_projection) all.hidden = parts.output_projection->rows(all.hidden);
   if (wants_outputs && !parts.options.hidden_states_before_norm()) all.outputs.back() = all.hidden;
   return all;

@@ -157,6 +157,7 @@ TEST(FrozenDecoder, StepsAreTheWholeSequence) {
       for (std::size_t row = 0; row < rows.size(); ++row)
         EXPECT_TRUE(near(logits[row], after(model, rows[row]))) << step << " " << row;
       if (HasFailure()) return;
+      if (step + 1 == most) break;
       if (dice.coin()) {
         std::vector<int64_t> from(rows.size());
         for (std::size_t row = 0; row < rows.size(); ++row)
@@ -186,7 +187,6 @@ TEST(FrozenDecoder, PartsOfAPromptChangeNoBit) {
     SCOPED_TRACE(std::to_string(number) + title(model));
     const FrozenDecoder frozen = freeze(model);
     const auto parts = FrozenDecoderAccess::parts(frozen);
-    const std::vector<int64_t> tokens = any_prompts(dice, 1, 1)[0];
     std::vector<int64_t> ids(58);
     for (int64_t& id : ids) id = dice.below(kVocab);
     torch::Tensor whole;
@@ -290,7 +290,6 @@ TEST(FrozenDecoder, RowsIn8BitsDoNotDependOnTheBatch) {
       EXPECT_EQ(together[i][0].tokens, alone[0][0].tokens);
       EXPECT_EQ(together[i][0].score, alone[0][0].score);
     }
-    EXPECT_LT(frozen.bytes().own, 4 * freeze(model).bytes().shared);
   }
 }
 
