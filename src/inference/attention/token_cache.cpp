@@ -17,7 +17,7 @@ namespace kernel = kernels::inference;
 
 constexpr int64_t kGrainOfAttention = 1 << 15;
 constexpr int64_t kFirstSteps = 8;  // capacity of the first block, in steps
-constexpr int64_t kFirstDistances = 64;
+constexpr int64_t kLeastDistances = 64;
 // Limit for blocks with room for more than one step, to bound memory allocated ahead of its use.
 constexpr int64_t kMostFloats = int64_t{16} << 20;
 
@@ -261,7 +261,7 @@ const DistanceRows& TokenCache::distances(const std::vector<RelativeBias>& biase
                                           const std::optional<AlibiSlopes>& alibi) {
   const int64_t longest = *std::max_element(lengths_.begin(), lengths_.end());
   if (!distances_ || longest > distances_length_) {
-    distances_length_ = std::max({longest, kFirstDistances, 2 * distances_length_});
+    distances_length_ = std::max({longest, kLeastDistances, 2 * distances_length_});
     distances_.emplace(biases, alibi, ScoreMask{}, distances_length_);
   }
   return *distances_;
