@@ -16,6 +16,7 @@
 #include "posenc/transformer/attention/disentangled_attention.h"
 #include "posenc/transformer/attention/multihead_attention.h"
 #include "posenc/transformer/layers/gated_feed_forward.h"
+#include "posenc/transformer/output_projection.h"
 
 namespace posenc {
 namespace lora {
@@ -74,6 +75,7 @@ bool can_train(const torch::nn::Module& module, const Place& place) {
   };
   if (owner == nullptr) return false;
   if (attends(owner)) return true;
+  if (std::dynamic_pointer_cast<OutputProjectionImpl>(owner) != nullptr) return true;
   if (std::dynamic_pointer_cast<torch::nn::LinearImpl>(owner) == nullptr) return false;
   const std::string path = parent_path(place.name), last = path.substr(path.rfind('.') + 1);
   if (last == "linear1" || last == "linear2" || last == "dense" || last == "pooler") return true;

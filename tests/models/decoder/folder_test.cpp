@@ -139,7 +139,7 @@ TEST_F(DecoderFolder, OtherModelsAreRefusedByName) {
   folder_.config.erase("use_bidirectional_attention");
   folder_.config["model_type"] = "llama";
   folder_.config["quantization_config"] = {{"quant_method", "gptq"}, {"bits", 4}};
-  expect_value_error("only the model that they were made of. Got gptq");
+  expect_value_error("only the model that they were made of. Got \"gptq\"");
   folder_.config.erase("quantization_config");
   for (const char* name : {"hidden_size", "rms_norm_eps", "attention_bias", "use_cache"}) {
     const nlohmann::json whole = folder_.config;

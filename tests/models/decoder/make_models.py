@@ -10,6 +10,7 @@ and NAME_trained.safetensors, the weights after them.
 """
 
 import argparse
+import copy
 import sys
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def made(kind: str, settings: dict, seed: int):
 
 
 def searched(model, prompt, settings):
+    model = copy.deepcopy(model)  # frequencies that grow with the length remember the longest row
     config = GenerationConfig(**({"pad_token_id": 0, "eos_token_id": 2, "do_sample": False} | settings))
     out = model.generate(prompt, attention_mask=torch.ones_like(prompt), generation_config=config, return_dict_in_generate=True,
                          output_scores=True)  # fmt: skip
@@ -73,7 +75,7 @@ def results(model) -> dict:
     for i, length in enumerate(PROMPTS):
         prompt = torch.randint(3, SIZES["vocab_size"], (1, length))
         with torch.no_grad():
-            out = model(prompt, output_hidden_states=True)
+            out = copy.deepcopy(model)(prompt, output_hidden_states=True)
             logs = out.logits[0].log_softmax(-1)
             found |= {f"prompt.{i}": prompt, f"logits.{i}": out.logits, f"hidden.{i}": out.hidden_states[-1].contiguous(),
                       f"score.{i}": logs[:-1].gather(1, prompt[0, 1:, None])[:, 0].contiguous()}
