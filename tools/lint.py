@@ -59,6 +59,7 @@ CLI_MAY = {
     "src/models/config/model_folder.h": "the names of weights in a model's folder",
     "src/models/frozen/frozen_folder.h": "an encoder-decoder, frozen, whose settings of generate() the arguments replace",
     "src/models/seq2seq/load.h": "a model whose settings of generate() the arguments replace",
+    "src/text/text_generator.h": "options of a TextGenerator whose settings of generate() the arguments replace",
     "src/models/config/settings.h": "settings of a tokenizer, read and refused like a model's",
 }
 

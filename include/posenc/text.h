@@ -1,7 +1,7 @@
 #pragma once
 
 // The component posenc::text. SentenceEncoder, SparseEncoder, MultiVectorEncoder, Reranker,
-// TextClassifier, stop strings and streamed text: texts through models.
+// TextClassifier, TextGenerator, stop strings and streamed text: texts through models.
 
 #include "posenc/text/generation.h"
 #include "posenc/text/multi_vector_encoder.h"
@@ -9,5 +9,6 @@
 #include "posenc/text/sentence_encoder.h"
 #include "posenc/text/sparse_encoder.h"
 #include "posenc/text/text_classifier.h"
+#include "posenc/text/text_generator.h"
 #include "posenc/text/text_labels.h"
 #include "posenc/tokenizers/tensors.h"

@@ -1,8 +1,14 @@
+// posenc-budget: one command: the tensors that come in, the runs of tokens, those that go out
 // posenc encode: runs the encoder in a folder, with safetensors as input and output.
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "cli/arguments.h"
 #include "cli/classify_lines.h"
@@ -83,6 +89,79 @@ auto forward(const Model& model, const EncoderOptions& options, const StateDict&
   return model.forward({}, inputs.inputs_embeds(input));
 }
 
+// Whether a frequency of a rotary embedding depends on how long a row is.
+bool depends_on_length(const EncoderOptions& options) {
+  const TransformerEncoderOptions& stack = options.encoder();
+  const auto depends = [](const TransformerLayerOptions& layer) {
+    return layer.rotary() && layer.rotary()->rotary().length_dependent();
+  };
+  return depends(stack.layer()) ||
+         std::any_of(stack.layers().begin(), stack.layers().end(), depends);
+}
+
+// The first column of each row's tokens, and behind their last one; nothing unless each row has
+// tokens without padding between them.
+struct TokenRuns {
+  std::vector<int64_t> begin, end;
+
+  static std::optional<TokenRuns> of(const at::Tensor& given) {
+    const at::Tensor mask = given.ne(0).contiguous();
+    TokenRuns runs;
+    for (int64_t row = 0; row < mask.size(0); ++row) {
+      const auto* const first = mask.const_data_ptr<bool>() + row * mask.size(1);
+      const auto* const last = first + mask.size(1);
+      const auto* const begin = std::find(first, last, true);
+      const auto* const end = std::find(begin, last, false);
+      if (begin == end || std::find(end, last, true) != last) return std::nullopt;
+      runs.begin.push_back(begin - first);
+      runs.end.push_back(end - first);
+    }
+    return runs;
+  }
+};
+
+// The result of a causal model for each row as it is alone: a position is the number of the tokens
+// before it. Rows of padding are zeros.
+EncoderOutput forward_runs(const FrozenEncoder& model, const at::Tensor& ids, const TokenRuns& runs) {
+  std::map<int64_t, std::vector<int64_t>> groups;  // rows, by the length that they share
+  for (int64_t row = 0; row < ids.size(0); ++row)
+    groups[depends_on_length(model.options()) ? runs.end[row] - runs.begin[row] : 0].push_back(row);
+  EncoderOutput out;
+  for (const auto& [length, rows] : groups) {
+    const auto count = static_cast<int64_t>(rows.size());
+    const at::Tensor own = at::zeros({count, ids.size(1)}, ids.options());
+    const at::Tensor mask = at::zeros_like(own);
+    const auto run = [&](int64_t i) { return runs.end[rows[i]] - runs.begin[rows[i]]; };
+    for (int64_t i = 0; i < count; ++i) {
+      own[i].narrow(0, 0, run(i)).copy_(ids[rows[i]].narrow(0, runs.begin[rows[i]], run(i)));
+      mask[i].narrow(0, 0, run(i)).fill_(1);
+    }
+    const int64_t longest = length == 0 ? ids.size(1) : length;
+    const EncoderOutput found =
+        model.forward(own.narrow(1, 0, longest),
+                      EncoderInputs().attention_mask(mask.narrow(1, 0, longest)));
+    const auto spread = [&](at::Tensor& all, const at::Tensor& of) {
+      if (!all.defined()) all = at::zeros({ids.size(0), ids.size(1), of.size(2)}, of.options());
+      for (int64_t i = 0; i < count; ++i)
+        all[rows[i]].narrow(0, runs.begin[rows[i]], run(i)).copy_(of[i].narrow(0, 0, run(i)));
+    };
+    spread(out.embeddings, found.embeddings);
+    spread(out.last_hidden_state, found.last_hidden_state);
+  }
+  return out;
+}
+
+// The result of an encoder for the tensors of a file.
+EncoderOutput forward(const FrozenEncoder& model, const StateDict& given, const std::string& path) {
+  const bool is_masked_text = model.options().causal() && given.contains("attention_mask") &&
+                              given.contains(kIds.name) && !given.contains("position_ids");
+  const at::Tensor input = encoder_input(given, model.options(), path);
+  if (is_masked_text && given["attention_mask"].sizes() == input.sizes())
+    if (const auto runs = TokenRuns::of(given["attention_mask"]))
+      return forward_runs(model, input, *runs);
+  return forward(model, model.options(), given, path);
+}
+
 std::vector<std::string> shown_all(std::vector<std::string> texts) {
   for (auto& text : texts) text = shown(text);
   return texts;
@@ -111,7 +190,7 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
   const FrozenEncoder model =
       load_and_freeze_encoder(arguments.folder, arguments.text.freezing, load);
   note_unexpected("encode", report);
-  const EncoderOutput out = forward(model, model.options(), given, arguments.input);
+  const EncoderOutput out = forward(model, given, arguments.input);
   StateDict result = outputs(out);
   if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
   note_stages(arguments.folder, arguments.text.load.base());

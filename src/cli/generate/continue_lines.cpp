@@ -1,0 +1,47 @@
+// posenc generate --text.
+
+#include <ATen/Context.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/error.h"
+#include "cli/generate/generate.h"
+#include "cli/print.h"
+#include "cli/text_lines.h"
+#include "cli/weights.h"
+#include "text/text_generator.h"
+
+namespace posenc::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Continuation& one, bool with_score) {
+  Json line = {{"ids", one.ids}, {"text", one.text}};
+  if (with_score) line["score"] = one.score;
+  return line;
+}
+
+}  // namespace
+
+void continue_lines(const GenerateArguments& arguments, const SettingOverrides& overrides) {
+  LoadReport report;
+  const TextGenerator generator = load_text_generator(
+      arguments.folder, arguments.freezing, LoadOptions(arguments.load).report(&report));
+  note_unexpected("generate", report);
+  const Settings settings = decoder_generation_settings(arguments.folder, overrides);
+  auto options = text::text_generate_options(settings, generator.vocab_size());
+  options.batch_size(arguments.batch);
+  for (const std::string& stop : arguments.stop_strings) options.stop_strings().push_back(stop);
+  if (arguments.seed) at::manual_seed(*arguments.seed);
+  const bool has_beams = options.generation().num_beams() > 1;
+  each_lines<std::string>(
+      arguments.text, arguments.batch,
+      [](const LineReader&, const std::string& line) { return line; },
+      [&](const std::vector<std::string>& prompts) {
+        for (const auto& found : generator.generate(prompts, options))
+          for (const Continuation& one : found) print("{}\n", json_of(one, has_beams).dump());
+      });
+}
+
+}  // namespace posenc::cli
