@@ -114,6 +114,12 @@ def encoder_types() -> list[str]:
     return [entry["model_type"] for entry in listing("--encoders")]
 
 
+def decoders() -> str:
+    columns = ["positions", "norms", "attention", "network", "output"]
+    rows = ([f"`{entry['model_type']}`", *(", ".join(entry[name]) for name in columns)] for entry in listing("--decoders"))
+    return table(["model type", *columns[:-1], "output layer"], rows)
+
+
 FEATURES = {"wav2vec2-conformer"}  # encoders that have no embeddings
 
 
@@ -280,6 +286,7 @@ def documents() -> dict[Path, str]:
         "docs/allocator.md": {"table": allocator},
         "docs/cli.md": {"subcommands": lambda: docs_command_line.subcommands(command_line)},
         "docs/components.md": {"components": docs_components.components, "selections": docs_components.selections},
+        "docs/decoders.md": {"decoders": decoders},
         "docs/developers/benchmarks.md": {"summary": lambda: docs_performance.summary(known), "slower": lambda: docs_performance.slower(known),
                                           "machines": lambda: docs_performance.machines(known), "sections": lambda: docs_performance.sections(known),
                                           "shapes": lambda: docs_programs.shapes(recorded("performance/shapes.json")),

@@ -1,8 +1,10 @@
+// posenc-budget: one command, a list of each kind
 // posenc presets: lists the presets of tables, of rotary embeddings, of embeddings of encoders and
-// of vision embeddings, and the encoders.
+// of vision embeddings, the encoders and the decoders.
 
 #include "posenc/positions/sinusoid/preset.h"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,7 @@
 #include "cli/text_table.h"
 #include "posenc/catalogue/relative_preset.h"
 #include "posenc/models/classifier.h"
+#include "posenc/models/decoder.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/relative_config.h"
@@ -221,19 +224,122 @@ void print_encoders_table() {
   print("# encoders\n{}", text_table(rows, 2));
 }
 
+// What sets a decoder's model type apart, with the defaults of its configuration class.
+struct DecoderTraits {
+  std::string type;
+  std::vector<std::string> positions = {}, norms = {}, attention = {}, network = {}, output = {};
+};
+
+// Adds `text` if all layers are so, and with "in some layers" if only some are.
+template <typename Is>
+void add_if(std::vector<std::string>& texts, const std::vector<TransformerLayerOptions>& layers,
+            const char* text, const Is& is) {
+  const auto count = std::count_if(layers.begin(), layers.end(), is);
+  if (count == 0) return;
+  const bool all = count == static_cast<std::ptrdiff_t>(layers.size());
+  texts.push_back(std::string(text) + (all ? "" : " in some layers"));
+}
+
+std::string norm_name(const TransformerLayerOptions& layer) {
+  if (!layer.norm_affine()) return "LayerNorm without weights";
+  switch (layer.norm_kind()) {
+    case NormKind::RMS: return "RMS";
+    case NormKind::RMSPlusOne: return "RMS, weight + 1";
+    case NormKind::LayerPlusOne: return "LayerNorm, weight + 1";
+    default: return layer.norm_bias().value_or(true) ? "LayerNorm" : "LayerNorm without bias";
+  }
+}
+
+void add_norms(DecoderTraits& traits, const TransformerLayerOptions& layer) {
+  traits.norms.push_back(norm_name(layer));
+  if (layer.post_norms()) traits.norms.emplace_back("before and after");
+  else if (!layer.norm_first()) traits.norms.emplace_back("after");
+  if (layer.parallel() == Parallel::SharedNorm) traits.norms.emplace_back("parallel blocks");
+  if (layer.parallel() == Parallel::TwoNorms)
+    traits.norms.emplace_back("parallel blocks with a norm each");
+}
+
+void add_attention(DecoderTraits& traits, const std::vector<TransformerLayerOptions>& layers) {
+  using Layer = TransformerLayerOptions;
+  auto& texts = traits.attention;
+  add_if(texts, layers, "window", [](const Layer& one) { return one.window().has_value(); });
+  add_if(texts, layers, "norm of queries and keys",
+         [](const Layer& one) { return one.qk_norm() && !one.qk_norm_whole(); });
+  add_if(texts, layers, "norm of all queries and of all keys",
+         [](const Layer& one) { return one.qk_norm() && one.qk_norm_whole(); });
+  add_if(texts, layers, "after the rotation",
+         [](const Layer& one) { return one.qk_norm_after_rotary(); });
+  add_if(texts, layers, "softcap",
+         [](const Layer& one) { return one.attention_softcap().has_value(); });
+  add_if(texts, layers, "a scale of its own",
+         [](const Layer& one) { return one.attention_scale().has_value(); });
+  add_if(texts, layers, "biases of queries, keys and values",
+         [](const Layer& one) { return one.qkv_bias().value_or(one.bias()); });
+}
+
+DecoderTraits traits_of(const std::string& type) {
+  DecoderTraits traits{type};
+  const auto options = decoder_options_from_hf(Json({{"model_type", type}}).dump());
+  const TransformerEncoderOptions& stack = options.model().encoder();
+  auto layers = stack.layers();
+  if (layers.empty()) layers.push_back(stack.layer());
+  const auto rotates = [](const TransformerLayerOptions& one) { return one.rotary().has_value(); };
+  add_if(traits.positions, layers, "rotary", rotates);
+  const auto rotating = std::find_if(layers.begin(), layers.end(), rotates);
+  if (rotating != layers.end() &&
+      rotating->rotary()->rotary().pairing() == rotary::Pairing::Adjacent)
+    traits.positions.emplace_back("adjacent pairs");
+  if (stack.alibi()) traits.positions.emplace_back("ALiBi");
+  if (traits.positions.empty()) traits.positions.emplace_back("learned");
+  add_norms(traits, layers.front());
+  add_attention(traits, layers);
+  traits.network.push_back(to_string(layers.front().activation()));
+  if (layers.front().feed_forward() == FeedForward::Gated) traits.network.emplace_back("gated");
+  if (options.tied()) traits.output.emplace_back("tied");
+  if (options.head_bias()) traits.output.emplace_back("bias");
+  if (options.logit_scale() != 1.0) traits.output.emplace_back("scaled");
+  if (options.logit_softcap()) traits.output.emplace_back("softcap");
+  return traits;
+}
+
+void print_decoders_json() {
+  auto list = Json::array();
+  for (const std::string& type : decoder_model_types()) {
+    const DecoderTraits traits = traits_of(type);
+    list.push_back({{"model_type", type},
+                    {"positions", traits.positions},
+                    {"norms", traits.norms},
+                    {"attention", traits.attention},
+                    {"network", traits.network},
+                    {"output", traits.output}});
+  }
+  print("{}\n", list.dump(2));
+}
+
+void print_decoders_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& type : decoder_model_types()) {
+    const DecoderTraits traits = traits_of(type);
+    rows.push_back({type, listed(traits.positions), listed(traits.norms), listed(traits.network)});
+  }
+  print("# decoders\n{}", text_table(rows, 2));
+}
+
 struct PresetsArguments {
   bool json = false;
-  bool rotary = false, relative = false, embeddings = false, vision = false, encoders = false;
+  bool rotary = false, relative = false, embeddings = false, vision = false, encoders = false,
+       decoders = false;
 };
 
 void print_presets(const PresetsArguments& arguments) {
   const bool all = !arguments.rotary && !arguments.relative && !arguments.embeddings &&
-                   !arguments.vision && !arguments.encoders;
+                   !arguments.vision && !arguments.encoders && !arguments.decoders;
   if (arguments.json) {
     if (all) return print_json();
     if (arguments.relative) return print_relative_json();
     if (arguments.vision) return print_vision_json();
     if (arguments.encoders) return print_encoders_json();
+    if (arguments.decoders) return print_decoders_json();
     return arguments.rotary ? print_rotary_json() : print_embeddings_json();
   }
   if (all) print_table();
@@ -247,6 +353,8 @@ void print_presets(const PresetsArguments& arguments) {
   if (all || arguments.vision) print_vision_table();
   if (all) print("\n");
   if (all || arguments.encoders) print_encoders_table();
+  if (all) print("\n");
+  if (all || arguments.decoders) print_decoders_table();
 }
 
 void add_presets(CLI::App& app) {
@@ -256,8 +364,8 @@ void add_presets(CLI::App& app) {
       "List the presets: their origin, how the original system stores the table, and their "
       "parameters. Presets under one heading, a line that begins with #, have the same bits. "
       "Then the rotary embeddings, the relative positions, the embeddings of encoders and the "
-      "vision embeddings, with the model types that use them, and the encoders, with the heads "
-      "that can be loaded.");
+      "vision embeddings, with the model types that use them, the encoders, with the heads that "
+      "can be loaded, and the decoder-only language models.");
   sub->add_flag(
       "--json", arguments->json,
       "print an array of {name, recipe, aliases, source, storage, params, bound, also}; "
@@ -266,7 +374,8 @@ void add_presets(CLI::App& app) {
       "summary, "
       "settings, tensors, outputs}, with --embeddings of {name, "
       "source, formula, model_types}, with --vision the same and resize, the rule by which "
-      "positions are resized, with --encoders of {model_type, heads}");
+      "positions are resized, with --encoders of {model_type, heads}, with --decoders of {model_type, "
+      "positions, norms, attention, network, output}, by the defaults of the class");
   auto* rotary = sub->add_flag("--rotary", arguments->rotary, "list the rotary embeddings only");
   auto* relative =
       sub->add_flag("--relative", arguments->relative, "list the relative positions only");
@@ -278,6 +387,9 @@ void add_presets(CLI::App& app) {
   vision->excludes(rotary)->excludes(relative)->excludes(embeddings);
   auto* encoders = sub->add_flag("--encoders", arguments->encoders, "list the encoders only");
   encoders->excludes(rotary)->excludes(relative)->excludes(embeddings)->excludes(vision);
+  auto* decoders =
+      sub->add_flag("--decoders", arguments->decoders, "list the decoder-only models only");
+  for (auto* other : {rotary, relative, embeddings, vision, encoders}) decoders->excludes(other);
   sub->footer("Example:\n  posenc presets --json");
   sub->callback([arguments] { print_presets(*arguments); });
 }
