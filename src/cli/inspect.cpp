@@ -65,6 +65,8 @@ void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
   if (options.folder) {
     const auto text = [](const std::string& name) { return name.empty() ? Json() : Json(name); };
     all["model_type"] = text(options.folder->model_type);
+    all["is_decoder"] = options.folder->is_decoder;
+    all["is_encoder_decoder"] = options.folder->is_encoder_decoder;
     all["embeddings_preset"] = text(options.folder->embeddings_preset);
     all["sentence_class"] = text(options.folder->sentence_class);
     all["sentence_stages"] = options.folder->sentence_stages;
@@ -92,6 +94,11 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
     };
     print("{}: model type {}, embeddings preset {}\n", options.path,
           known(options.folder->model_type), known(options.folder->embeddings_preset));
+    if (options.folder->is_decoder)
+      print("{}: a decoder-only language model: posenc generate {} --text - continues prompts\n",
+            options.path, options.path);
+    if (options.folder->is_encoder_decoder)
+      print("{}: an encoder-decoder: posenc generate or translate\n", options.path);
     if (const std::string& name = options.folder->sentence_class; !name.empty())
       print("{}: {} of sentence-transformers: {}\n", options.path, name,
             shown(fmt::format("{}", fmt::join(options.folder->sentence_stages, ", "))));
@@ -138,7 +145,8 @@ void add_inspect(CLI::App& app) {
       "print {file, format, tensors: [{name, dtype, shape, sha256}], unreadable: [{name, "
       "reason}], values: [{name, value}], more_values, metadata: {}}; the hash is of the "
       "contiguous little-endian bytes, and more_values counts values that are not "
-      "listed. For a folder also model_type, embeddings_preset, and the class and the stages "
+      "listed. For a folder also model_type, is_decoder, is_encoder_decoder, embeddings_preset, and "
+      "the class and the stages "
       "of sentence-transformers");
   sub->footer(
       "Example:\n  posenc inspect --json model.pt\n  posenc inspect models/bert-base-uncased");

@@ -133,7 +133,7 @@ class Documented : public ::testing::Test {
     for (const char* name : {"tagger.pt", "golden.safetensors"}) {
       std::filesystem::create_symlink(std::string(POSENC_LIVE_DIR "/") + name, name);
     }
-    std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/llama/llama", "tiny-llama");
+    std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/llama/story", "models/gpt2");
     torch::manual_seed(0);
     example_.run(given_);
   }

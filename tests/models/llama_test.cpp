@@ -76,7 +76,7 @@ struct ModelImpl : torch::nn::Module {
 };
 TORCH_MODULE(Model);
 
-// The map of docs/llama.md.
+// From the names of a file to those of the modules.
 const KeyMap kLlamaMap = {
     {{"model.layers.*.self_attn.q_proj.*", "model.layers.*.self_attn.k_proj.*",
       "model.layers.*.self_attn.v_proj.*"},

@@ -139,8 +139,8 @@ bool is_read(const hf::ModelType& model, std::string_view name) {
 std::string known_parts(const hf::ModelType& model) {
   if (*model.lacks != '\0') return std::string("it needs ") + model.lacks;
   if (*model.rotary != '\0') {
-    return "its rotary embedding is known (rotary_options_from_hf), its layers are not. For a "
-           "decoder, such as Llama, docs/llama.md has the layers and loads their weights";
+    return "its rotary embedding is known (rotary_options_from_hf), its layers are not. "
+           "docs/decoders.md has the decoders that posenc runs";
   }
   const char* function = *model.vision != '\0' ? "vision_embeddings_options_from_hf"
                                                : "encoder_embeddings_options_from_hf";

@@ -31,8 +31,7 @@ TEST(BadEncoderFolder, AnotherModelType) {
   refused("cohere",
           "model_type cohere is not supported: it is a decoder alone, and its rotary embedding is "
           "known "
-          "(rotary_options_from_hf), its layers are not. For a decoder, such as Llama, "
-          "docs/llama.md has the layers");
+          "(rotary_options_from_hf), its layers are not. docs/decoders.md has the decoders");
   refused("opt",
           "it is a decoder alone, and its embeddings are known "
           "(encoder_embeddings_options_from_hf), its layers are not");

@@ -3,17 +3,22 @@
 `make_models.py --out FOLDER` writes for each model NAME:
   NAME/               a folder as save_pretrained leaves it: configuration and weights
   NAME.safetensors    `input_ids`; `logits`: of the model, in float32; `prompt`, `greedy`: what generate() added to it
+`story/`, a Llama with a tokenizer, and story.json, what transformers continues `prompts` with: `greedy`, `beams` and `stopped`, by the
+string `stop`, of each a list of {ids, text}, of beams with `score`;
 and parts.safetensors: the norms and feed-forward networks of some systems by themselves, `NORM.x`, `NORM.weight`,
 `NORM.out`, and `MLP.x`, `MLP.gate_proj.weight`, ..., `MLP.out`.
 """
 
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, GemmaConfig, LlamaConfig, Qwen2Config
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import AutoModelForCausalLM, GemmaConfig, LlamaConfig, PreTrainedTokenizerFast, Qwen2Config
 from transformers.models.gemma.modeling_gemma import GemmaMLP, GemmaRMSNorm
 from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
 from transformers.models.olmo2.modeling_olmo2 import Olmo2RMSNorm
@@ -51,6 +56,45 @@ def write_model(name: str, config, out: Path) -> None:
               out / f"{name}.safetensors")
 
 
+def story_tokenizer() -> PreTrainedTokenizerFast:
+    """Bytes in pairs, as GPT-2's, with a token that begins each text."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(
+        ["The cat sat on the mat. The cat ate a fish, and the fish was good."] * 4,
+        trainers.BpeTrainer(vocab_size=300, special_tokens=["<s>", "</s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))  # fmt: skip
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 0)])
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>")
+
+
+def write_story(out: Path) -> None:
+    torch.manual_seed(13)
+    tokenizer = story_tokenizer()
+    config = LlamaConfig(**SIZES | {"vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1})
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    for key, parameter in model.named_parameters():
+        torch.nn.init.normal_(parameter, 1.0 if "norm" in key else 0.0, 0.2)
+    model.generation_config.max_new_tokens = 12
+    model.save_pretrained(out / "story")
+    tokenizer.save_pretrained(out / "story")
+    prompts = ["The cat sat on", "the fish", "A ☃ ate", "and the mat was good. The"]
+
+    def found(prompt: str, **settings) -> list[dict]:
+        given = tokenizer(prompt, return_tensors="pt")
+        with torch.no_grad():
+            result = model.generate(**given, **settings, do_sample=False, return_dict_in_generate=True, output_scores=True)
+        rows = [row[given.input_ids.shape[1] :].tolist() for row in result.sequences]
+        scores = getattr(result, "sequences_scores", torch.zeros(len(rows))).tolist()
+        return [{"ids": ids, "text": tokenizer.decode(ids, skip_special_tokens=True), "score": score} for ids, score in zip(rows, scores)]
+
+    greedy = [found(prompt) for prompt in prompts]
+    stop = re.search(r"(?<=...)[ -~]{2}", " ".join(rows[0]["text"] for rows in greedy))[0]
+    said = {"prompts": prompts, "greedy": greedy, "beams": [found(prompt, num_beams=3, num_return_sequences=2) for prompt in prompts],
+            "stop": stop, "stopped": [found(prompt, stop_strings=[stop], tokenizer=tokenizer) for prompt in prompts]}  # fmt: skip
+    (out / "story.json").write_text(json.dumps(said))
+
+
 def write_parts(path: Path) -> None:
     torch.manual_seed(12)
     tensors = {}
@@ -79,6 +123,7 @@ def main() -> int:
     torch.set_num_threads(1)
     for name, config in MODELS.items():
         write_model(name, config, out)
+    write_story(out)
     write_parts(out / "parts.safetensors")
     (out / "made").touch()  # for `make check`
     return 0
