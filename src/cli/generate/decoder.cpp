@@ -58,10 +58,10 @@ struct DecoderModel {
 
 DecoderModel model_in(const GenerateArguments& arguments) {
   LoadReport report;
-  Decoder model =
-      load_decoder(arguments.folder, LoadOptions(arguments.load).report(&report));
+  Decoder model = load_decoder(arguments.folder, LoadOptions(arguments.load).report(&report));
   note_unexpected("generate", report);
-  return {std::nullopt, std::move(model)};
+  if (arguments.plain) return {std::nullopt, std::move(model)};
+  return {freeze(std::move(model), arguments.freezing), Decoder(nullptr)};
 }
 
 int64_t vocab_of(const DecoderModel& model) {
@@ -70,11 +70,11 @@ int64_t vocab_of(const DecoderModel& model) {
 
 // Calls `use` with the model.
 template <typename Use>
-auto with_model(DecoderModel& model, const Use& use) {
-  return use(*model.plain.ptr());
+auto with_model(const DecoderModel& model, const Use& use) {
+  return model.frozen ? use(*model.frozen) : use(*model.plain.ptr());
 }
 
-StateDict outputs_of(DecoderModel& model, const Prompts& prompts) {
+StateDict outputs_of(const DecoderModel& model, const Prompts& prompts) {
   const auto out = with_model(model, [&](auto&& any) {
     return any.forward(prompts.ids, DecoderInputs().attention_mask(prompts.mask));
   });
@@ -84,7 +84,7 @@ StateDict outputs_of(DecoderModel& model, const Prompts& prompts) {
   return result;
 }
 
-StateDict continued(const GenerateArguments& arguments, DecoderModel& model, const Prompts& prompts,
+StateDict continued(const GenerateArguments& arguments, const DecoderModel& model, const Prompts& prompts,
                     const SettingOverrides& overrides) {
   const Settings settings = decoder_generation_settings(arguments.folder, overrides);
   const GenerateOptions options = generate_options(settings, vocab_of(model), Begin::Prompt);
@@ -110,7 +110,7 @@ StateDict continue_prompts(const GenerateArguments& arguments, const StateDict& 
     fail("{}: --attention and --coverage-penalty are for encoder-decoders", arguments.folder);
   const Prompts prompts = prompts_in(given, arguments.input);
   tokens_of(prompts);  // refuses masks before the model is loaded
-  DecoderModel model = model_in(arguments);
+  const DecoderModel model = model_in(arguments);
   check_ids(prompts.ids, prompts.mask, "input_ids", vocab_of(model), INT64_MAX);
   return arguments.logits ? outputs_of(model, prompts)
                           : continued(arguments, model, prompts, overrides);
