@@ -104,6 +104,7 @@ OPTION_HOLDERS = ("src/inference/freeze/option_holders.h", "src/inference/layers
 # A private header of fewer lines needs two readers: files of other stems that include it.
 SMALL_HEADER = 25
 SMALL_MAY = {
+    "src/text/text_generator.h": "the command line replaces settings of a folder, as TextGenerator reads them",
     "src/pch.h": "the build includes it",
     "src/positions/nn/rms_norm.h": "RMSNorm and TransformerNorm have a source each, as modules have, and what one computes is the other's",
     "src/tokenizers/unicode/expand.h": "read by a table that tools/unicode_tables.py writes",

@@ -99,7 +99,7 @@ bool depends_on_length(const EncoderOptions& options) {
          std::any_of(stack.layers().begin(), stack.layers().end(), depends);
 }
 
-// The first column of each row's tokens, and behind their last one; nothing unless each row has
+// The first column of each row's tokens, and the one after their last; nothing unless each row has
 // tokens without padding between them.
 struct TokenRuns {
   std::vector<int64_t> begin, end;
@@ -122,7 +122,8 @@ struct TokenRuns {
 
 // The result of a causal model for each row as it is alone: a position is the number of the tokens
 // before it. Rows of padding are zeros.
-EncoderOutput forward_runs(const FrozenEncoder& model, const at::Tensor& ids, const TokenRuns& runs) {
+EncoderOutput forward_runs(const FrozenEncoder& model, const at::Tensor& ids,
+                           const TokenRuns& runs) {
   std::map<int64_t, std::vector<int64_t>> groups;  // rows, by the length that they share
   for (int64_t row = 0; row < ids.size(0); ++row)
     groups[depends_on_length(model.options()) ? runs.end[row] - runs.begin[row] : 0].push_back(row);
@@ -137,9 +138,8 @@ EncoderOutput forward_runs(const FrozenEncoder& model, const at::Tensor& ids, co
       mask[i].narrow(0, 0, run(i)).fill_(1);
     }
     const int64_t longest = length == 0 ? ids.size(1) : length;
-    const EncoderOutput found =
-        model.forward(own.narrow(1, 0, longest),
-                      EncoderInputs().attention_mask(mask.narrow(1, 0, longest)));
+    const EncoderOutput found = model.forward(
+        own.narrow(1, 0, longest), EncoderInputs().attention_mask(mask.narrow(1, 0, longest)));
     const auto spread = [&](at::Tensor& all, const at::Tensor& of) {
       if (!all.defined()) all = at::zeros({ids.size(0), ids.size(1), of.size(2)}, of.options());
       for (int64_t i = 0; i < count; ++i)

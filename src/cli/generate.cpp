@@ -117,10 +117,11 @@ void add_generate(CLI::App& app) {
   auto* seed = sub->add_option("--seed", arguments->seed,
                                "of the samples of do_sample, which then are the same each time")
                    ->check(integer(0));
-  sub->add_flag("--logits", arguments->logits,
-                "write only `logits` (B, S, V) and `last_hidden_state` (B, S, D) of `input_ids`; of "
-                "an encoder-decoder `logits` (B, P, V) of `decoder_input_ids`, each after those "
-                "before it")
+  sub->add_flag(
+         "--logits", arguments->logits,
+         "write only `logits` (B, S, V) and `last_hidden_state` (B, S, D) of `input_ids`; of "
+         "an encoder-decoder `logits` (B, P, V) of `decoder_input_ids`, each after those "
+         "before it")
       ->needs(in)
       ->excludes(set)
       ->excludes(attention)
@@ -129,7 +130,8 @@ void add_generate(CLI::App& app) {
   for (auto* option : add_text_options(*sub, *arguments)) option->needs(text);
   sub->footer(
       "Models:\n" + listed(decoder_model_types()) +
-      "\nExample:\n  echo 'The cat sat on' | posenc generate models/gpt2 --text -\n  posenc generate "
+      "\nExample:\n  echo 'The cat sat on' | posenc generate models/gpt2 --text -\n  posenc "
+      "generate "
       "models/opus-mt-en-de --in ids.safetensors --out found.safetensors --set num_beams=4 --set "
       "max_new_tokens=40");
   sub->callback([arguments, in, text] {

@@ -140,14 +140,14 @@ void add_inspect(CLI::App& app) {
       "them in full), dtypes and shapes of tensors, what is not a tensor, and metadata; of a "
       "model's folder also its type and the preset of its embeddings. No code in the file is run.");
   sub->add_option("FILE", options->path, kReadableFilesOrFolder)->required()->check(input_path());
-  sub->add_flag(
-      "--json", options->json,
-      "print {file, format, tensors: [{name, dtype, shape, sha256}], unreadable: [{name, "
-      "reason}], values: [{name, value}], more_values, metadata: {}}; the hash is of the "
-      "contiguous little-endian bytes, and more_values counts values that are not "
-      "listed. For a folder also model_type, is_decoder, is_encoder_decoder, embeddings_preset, and "
-      "the class and the stages "
-      "of sentence-transformers");
+  sub->add_flag("--json", options->json,
+                "print {file, format, tensors: [{name, dtype, shape, sha256}], unreadable: [{name, "
+                "reason}], values: [{name, value}], more_values, metadata: {}}; the hash is of the "
+                "contiguous little-endian bytes, and more_values counts values that are not "
+                "listed. For a folder also model_type, is_decoder, is_encoder_decoder, "
+                "embeddings_preset, and "
+                "the class and the stages "
+                "of sentence-transformers");
   sub->footer(
       "Example:\n  posenc inspect --json model.pt\n  posenc inspect models/bert-base-uncased");
   sub->callback([options] { inspect(*options); });

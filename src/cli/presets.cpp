@@ -252,8 +252,10 @@ std::string norm_name(const TransformerLayerOptions& layer) {
 
 void add_norms(DecoderTraits& traits, const TransformerLayerOptions& layer) {
   traits.norms.push_back(norm_name(layer));
-  if (layer.post_norms()) traits.norms.emplace_back("before and after");
-  else if (!layer.norm_first()) traits.norms.emplace_back("after");
+  if (layer.post_norms())
+    traits.norms.emplace_back("before and after");
+  else if (!layer.norm_first())
+    traits.norms.emplace_back("after");
   if (layer.parallel() == Parallel::SharedNorm) traits.norms.emplace_back("parallel blocks");
   if (layer.parallel() == Parallel::TwoNorms)
     traits.norms.emplace_back("parallel blocks with a norm each");
@@ -374,7 +376,8 @@ void add_presets(CLI::App& app) {
       "summary, "
       "settings, tensors, outputs}, with --embeddings of {name, "
       "source, formula, model_types}, with --vision the same and resize, the rule by which "
-      "positions are resized, with --encoders of {model_type, heads}, with --decoders of {model_type, "
+      "positions are resized, with --encoders of {model_type, heads}, with --decoders of "
+      "{model_type, "
       "positions, norms, attention, network, output}, by the defaults of the class");
   auto* rotary = sub->add_flag("--rotary", arguments->rotary, "list the rotary embeddings only");
   auto* relative =

@@ -23,8 +23,8 @@ constexpr const char* kClass = "TextGenerator";
 
 std::vector<int64_t> prompt_ids(const TextGeneratorParts& parts, const std::string& prompt,
                                 bool add_special_tokens) {
-  auto ids = parts.tokenizer.encode_ids(
-      prompt, std::nullopt, TokenizerOptions().add_special_tokens(add_special_tokens));
+  auto ids = parts.tokenizer.encode_ids(prompt, std::nullopt,
+                                        TokenizerOptions().add_special_tokens(add_special_tokens));
   TORCH_CHECK_VALUE(!ids.empty(), "[", kClass, "] a prompt must have a token. Got ",
                     io::in_quotes(prompt));
   const int64_t vocab = parts.model.options().model().embeddings()->vocab_size();
@@ -116,12 +116,11 @@ TextGenerator load_text_generator(const std::string& folder, const FreezeOptions
                                   const LoadOptions& load) {
   Tokenizer tokenizer = Tokenizer::from_folder(folder);
   FrozenDecoder model = freeze(load_decoder(folder, load), options);
-  auto generation =
-      text::text_generate_options(decoder_generation_settings(folder),
-                                  model.options().model().embeddings()->vocab_size(),
-                                  generate_options_or_error);
-  return TextGenerator(std::make_shared<const text::TextGeneratorParts>(text::TextGeneratorParts{
-      std::move(tokenizer), std::move(model), std::move(generation)}));
+  auto generation = text::text_generate_options(decoder_generation_settings(folder),
+                                                model.options().model().embeddings()->vocab_size(),
+                                                generate_options_or_error);
+  return TextGenerator(std::make_shared<const text::TextGeneratorParts>(
+      text::TextGeneratorParts{std::move(tokenizer), std::move(model), std::move(generation)}));
 }
 
 std::ostream& operator<<(std::ostream& stream, const TextGenerator& generator) {

@@ -1,5 +1,5 @@
-// posenc generate and encode with decoder-only language models: what they refuse, and how their ways
-// of running agree. tests/differential/decoders.py compares them with transformers.
+// posenc generate and encode with decoder-only language models: what they refuse, and how their
+// ways of running agree. tests/differential/decoders.py compares them with transformers.
 #include <torch/types.h>
 
 #include <filesystem>
@@ -20,11 +20,16 @@ constexpr int64_t kVocab = 20, kWidth = 8, kWide = 12, kHeads = 4, kKeys = 2, kH
 
 // The config.json of a Llama, with other settings.
 Json llama(const Json& changed = Json::object()) {
-  Json config = {{"model_type", "llama"},     {"vocab_size", kVocab},
-                 {"hidden_size", kWidth},     {"intermediate_size", kWide},
-                 {"num_hidden_layers", 2},    {"num_attention_heads", kHeads},
-                 {"num_key_value_heads", kKeys}, {"max_position_embeddings", 32},
-                 {"eos_token_id", 3},         {"tie_word_embeddings", false}};
+  Json config = {{"model_type", "llama"},
+                 {"vocab_size", kVocab},
+                 {"hidden_size", kWidth},
+                 {"intermediate_size", kWide},
+                 {"num_hidden_layers", 2},
+                 {"num_attention_heads", kHeads},
+                 {"num_key_value_heads", kKeys},
+                 {"max_position_embeddings", 32},
+                 {"eos_token_id", 3},
+                 {"tie_word_embeddings", false}};
   config.update(changed);
   return config;
 }
@@ -62,14 +67,16 @@ class GenerateDecoder : public InFolder {
     return path;
   }
   Result generate(const std::string& model, const StateDict& inputs,
-                  const std::vector<std::string>& more = {}, const char* command = "generate") const {
-    std::vector<std::string> words = {command, model, "--in", safetensors("in", inputs),
+                  const std::vector<std::string>& more = {},
+                  const char* command = "generate") const {
+    std::vector<std::string> words = {command, model,      "--in", safetensors("in", inputs),
                                       "--out", file("out")};
     words.insert(words.end(), more.begin(), more.end());
     return posenc(words);
   }
   StateDict found(const std::string& model, const StateDict& inputs,
-                  const std::vector<std::string>& more = {}, const char* command = "generate") const {
+                  const std::vector<std::string>& more = {},
+                  const char* command = "generate") const {
     const auto result = generate(model, inputs, more, command);
     EXPECT_EQ(result.status, 0) << result.err;
     return load_safetensors(file("out")).tensors;
@@ -111,8 +118,8 @@ TEST_F(GenerateDecoder, RowsAreThoseAlone) {
                 : std::vector<std::string>{"logits", "last_hidden_state"};
     for (const std::string& name : names) {
       EXPECT_TRUE(both[name].isfinite().all().item<bool>()) << name;
-      EXPECT_TRUE(torch::allclose(both[name][0].slice(0, 2), found(model, left, more, command)[name][0],
-                                  1e-5, 1e-6))
+      EXPECT_TRUE(torch::allclose(both[name][0].slice(0, 2),
+                                  found(model, left, more, command)[name][0], 1e-5, 1e-6))
           << command << " " << name;
       EXPECT_TRUE(torch::allclose(both[name][1].slice(0, 0, 3),
                                   found(model, right, more, command)[name][0], 1e-5, 1e-6))
@@ -123,8 +130,10 @@ TEST_F(GenerateDecoder, RowsAreThoseAlone) {
   const auto both = found(model, padded, set)["sequences"];
   ASSERT_EQ(both.sizes(), (torch::IntArrayRef{2, 9}));
   EXPECT_TRUE(torch::equal(both.narrow(1, 0, 5), padded["input_ids"]));
-  EXPECT_TRUE(torch::equal(both[0].slice(0, 5), found(model, left, set)["sequences"][0].slice(0, 3)));
-  EXPECT_TRUE(torch::equal(both[1].slice(0, 5), found(model, right, set)["sequences"][0].slice(0, 3)));
+  EXPECT_TRUE(
+      torch::equal(both[0].slice(0, 5), found(model, left, set)["sequences"][0].slice(0, 3)));
+  EXPECT_TRUE(
+      torch::equal(both[1].slice(0, 5), found(model, right, set)["sequences"][0].slice(0, 3)));
 }
 
 TEST_F(GenerateDecoder, FrozenAndPlainAgree) {
@@ -146,7 +155,8 @@ TEST_F(GenerateDecoder, FrozenAndPlainAgree) {
 // Each token has the largest logit after those before it.
 TEST_F(GenerateDecoder, LogitsOfWhatWasFoundLeadToIt) {
   const std::string model = folder();
-  const auto sequences = found(model, in_, {"--set", "max_new_tokens=6", "--set", "eos_token_id=null"})["sequences"];
+  const auto sequences =
+      found(model, in_, {"--set", "max_new_tokens=6", "--set", "eos_token_id=null"})["sequences"];
   const auto logits = found(model, dict({{"input_ids", sequences}}), {"--logits"})["logits"];
   EXPECT_TRUE(torch::equal(logits.argmax(2).slice(1, 3, 9), sequences.slice(1, 4)));
 }
@@ -161,16 +171,21 @@ TEST_F(GenerateDecoder, RefusesTensors) {
       {dict({{"input_ids", ids_}, {"decoder_input_ids", ids_}}), "`decoder_input_ids`"},
       {dict({{"input_ids", ids_.to(torch::kFloat)}}), "`input_ids` must be int64"},
       {dict({{"input_ids", ids_.narrow(1, 0, 0)}}), "`input_ids` must have tokens; it is (2, 0)"},
-      {dict({{"input_ids", ids_ + 14}}), "`input_ids` must have ids in [0, 20), the model's vocabulary. Got"},
+      {dict({{"input_ids", ids_ + 14}}),
+       "`input_ids` must have ids in [0, 20), the model's vocabulary. Got"},
       {dict({{"input_ids", ids_ - 2}}), "Got -1 at index [1, 3]"},
-      {with_mask(torch::ones({2, 3}, torch::kLong)), "`attention_mask` must have the shape of `input_ids`"},
-      {with_mask(torch::tensor({{1, 1, 0, 1}, {1, 1, 1, 1}})), "row 0 of `attention_mask` must be nonzero for its tokens"},
-      {with_mask(torch::tensor({{1, 1, 1, 1}, {0, 0, 0, 0}})), "row 1 of `attention_mask` must be nonzero for its tokens"}};
+      {with_mask(torch::ones({2, 3}, torch::kLong)),
+       "`attention_mask` must have the shape of `input_ids`"},
+      {with_mask(torch::tensor({{1, 1, 0, 1}, {1, 1, 1, 1}})),
+       "row 0 of `attention_mask` must be nonzero for its tokens"},
+      {with_mask(torch::tensor({{1, 1, 1, 1}, {0, 0, 0, 0}})),
+       "row 1 of `attention_mask` must be nonzero for its tokens"}};
   for (const auto& [inputs, message] : cases) {
     expect_nothing(model, inputs, {}, message);
     expect_nothing(model, inputs, {"--logits"}, message);
   }
-  expect_nothing(model, in_, {"--attention"}, "--attention and --coverage-penalty are for encoder-decoders");
+  expect_nothing(model, in_, {"--attention"},
+                 "--attention and --coverage-penalty are for encoder-decoders");
 }
 
 TEST_F(GenerateDecoder, RefusesSettings) {
@@ -182,7 +197,8 @@ TEST_F(GenerateDecoder, RefusesSettings) {
       {"max_new_tokens=0", "max_new_tokens must be an integer"},
       {"max_length=4", "--set max_length must"},
       {"repetition_penalty=0", "repetition_penalty must be above 0"},
-      {"encoder_repetition_penalty=2", "encoder_repetition_penalty must not be set for a model without an encoder"},
+      {"encoder_repetition_penalty=2",
+       "encoder_repetition_penalty must not be set for a model without an encoder"},
       {"encoder_no_repeat_ngram_size=2", "encoder_no_repeat_ngram_size must not be set"},
       {"bad_words_ids=[[20]]", "bad_words_ids must have lists of tokens in [0, 20)"},
       {"stop_strings=\"end\"", "stop_strings must be null, the only value that posenc has"},
@@ -216,7 +232,8 @@ TEST_F(GenerateDecoder, RefusesTensorsOfFiles) {
 
 TEST_F(GenerateDecoder, RefusesConfigurations) {
   const std::vector<std::pair<Json, std::string>> cases = {
-      {{{"model_type", "lama"}}, "model_type must be that of a decoder-only language model that posenc has. Got lama"},
+      {{{"model_type", "lama"}},
+       "model_type must be that of a decoder-only language model that posenc has. Got lama"},
       {{{"model_type", "mixtral"}}, "mixture of experts"},
       {{{"hidden_act", "swigloo"}}, "swigloo"},
       {{{"num_attention_heads", 3}}, "num_attention_heads"},
@@ -224,8 +241,10 @@ TEST_F(GenerateDecoder, RefusesConfigurations) {
       {{{"rope_scaling", {{"rope_type", "spiral"}, {"factor", 2.0}}}}, "spiral"},
       {{{"hidden_size", nullptr}}, "hidden_size"},
       {{{"quantization_config", {{"quant_method", "gptq"}}}}, "gptq"},
-      {{{"model_type", "qwen3"}, {"head_dim", 2}, {"layer_types", {"full_attention"}}}, "layer_types"},
-      {{{"model_type", "qwen3"}, {"head_dim", 2}, {"layer_types", {"full_attention", "half"}}}, "half"},
+      {{{"model_type", "qwen3"}, {"head_dim", 2}, {"layer_types", {"full_attention"}}},
+       "layer_types"},
+      {{{"model_type", "qwen3"}, {"head_dim", 2}, {"layer_types", {"full_attention", "half"}}},
+       "half"},
   };
   for (const auto& [changed, message] : cases)
     expect_refused_folder(llama(changed), llama_tensors(), message);

@@ -22,17 +22,20 @@ Json said() { return Json::parse(read_bytes(POSENC_LIVE_DIR "/llama/story.json")
 
 class TextGeneratorTest : public ::testing::Test {
  protected:
-  void expect(const char* what, const TextGenerateOptions& options, bool with_scores = false) const {
+  void expect(const char* what, const TextGenerateOptions& options,
+              bool with_scores = false) const {
     const auto found = generator_.generate(prompts_, options);
     ASSERT_EQ(found.size(), prompts_.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
       const Json& expected = said_[what][i];
       ASSERT_EQ(found[i].size(), expected.size()) << what;
       for (std::size_t j = 0; j < found[i].size(); ++j) {
-        EXPECT_EQ(found[i][j].ids, expected[j]["ids"].get<std::vector<int64_t>>()) << what << " " << i;
+        EXPECT_EQ(found[i][j].ids, expected[j]["ids"].get<std::vector<int64_t>>())
+            << what << " " << i;
         EXPECT_EQ(found[i][j].text, expected[j]["text"].get<std::string>()) << what << " " << i;
         if (with_scores)
-          EXPECT_NEAR(found[i][j].score, expected[j]["score"].get<double>(), 2e-5) << what << " " << i;
+          EXPECT_NEAR(found[i][j].score, expected[j]["score"].get<double>(), 2e-5)
+              << what << " " << i;
       }
     }
   }
@@ -94,7 +97,8 @@ TEST_F(TextGeneratorTest, RefusesPromptsAndOptions) {
   auto options = generator_.options();
   EXPECT_ERROR(generator_.generate({"a"}, options.batch_size(0)), c10::ValueError, "batch_size");
   auto bare = generator_.options().add_special_tokens(false);
-  EXPECT_ERROR(generator_.generate({"a", ""}, bare), c10::ValueError, "a prompt must have a token. Got \"\"");
+  EXPECT_ERROR(generator_.generate({"a", ""}, bare), c10::ValueError,
+               "a prompt must have a token. Got \"\"");
   EXPECT_EQ(generator_.generate({""}, generator_.options())[0][0].ids.size(), 12U) << "<s> is one";
   auto beams = generator_.options().on_text([](const GeneratedText&) { return true; });
   beams.generation().num_beams(2);

@@ -26,8 +26,8 @@ Json json_of(const Continuation& one, bool with_score) {
 
 void continue_lines(const GenerateArguments& arguments, const SettingOverrides& overrides) {
   LoadReport report;
-  const TextGenerator generator = load_text_generator(
-      arguments.folder, arguments.freezing, LoadOptions(arguments.load).report(&report));
+  const TextGenerator generator = load_text_generator(arguments.folder, arguments.freezing,
+                                                      LoadOptions(arguments.load).report(&report));
   note_unexpected("generate", report);
   const Settings settings = decoder_generation_settings(arguments.folder, overrides);
   auto options = text::text_generate_options(settings, generator.vocab_size());

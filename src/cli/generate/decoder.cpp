@@ -84,8 +84,8 @@ StateDict outputs_of(const DecoderModel& model, const Prompts& prompts) {
   return result;
 }
 
-StateDict continued(const GenerateArguments& arguments, const DecoderModel& model, const Prompts& prompts,
-                    const SettingOverrides& overrides) {
+StateDict continued(const GenerateArguments& arguments, const DecoderModel& model,
+                    const Prompts& prompts, const SettingOverrides& overrides) {
   const Settings settings = decoder_generation_settings(arguments.folder, overrides);
   const GenerateOptions options = generate_options(settings, vocab_of(model), Begin::Prompt);
   if (arguments.seed) at::manual_seed(*arguments.seed);

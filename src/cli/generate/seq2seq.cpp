@@ -149,7 +149,8 @@ auto with_model(GenerateModel& model, const GenerateInputs& inputs, const Use& u
 at::Tensor attention_of(const std::vector<ReturnedRow>& rows, const std::vector<Tokens>& columns,
                         int64_t length) {
   const int64_t source_length = rows.front().hypothesis->attention.size(1);
-  const auto all = at::zeros({static_cast<int64_t>(rows.size()), length, source_length}, at::kFloat);
+  const auto all =
+      at::zeros({static_cast<int64_t>(rows.size()), length, source_length}, at::kFloat);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const at::Tensor& own = rows[row].hypothesis->attention;
     const auto before = static_cast<int64_t>(columns[rows[row].prompt].size());
