@@ -10,7 +10,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
-#include "cli/generate/generate.h"
+#include "cli/generate_parts.h"
 #include "cli/output.h"
 #include "cli/print.h"
 #include "cli/usage.h"

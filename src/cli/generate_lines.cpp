@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/error.h"
-#include "cli/generate/generate.h"
+#include "cli/generate_parts.h"
 #include "cli/print.h"
 #include "cli/text_lines.h"
 #include "cli/weights.h"

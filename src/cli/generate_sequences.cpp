@@ -1,4 +1,4 @@
-#include "cli/generate/sequences.h"
+#include "cli/generate_sequences.h"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cli/error.h"
-#include "cli/generate/generate.h"
-#include "cli/generate/sequences.h"
+#include "cli/generate_parts.h"
+#include "cli/generate_sequences.h"
 #include "cli/weights.h"
 #include "posenc/models/decoder.h"
 #include "posenc/models/frozen_decoder.h"
