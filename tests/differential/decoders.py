@@ -284,12 +284,43 @@ def with_settings(draw: Draw, folder: Path, kind: str, model, longest: int) -> S
     return Subject(kind, model, vocab, vocab, 7 if own is None else own, settings, {})
 
 
+def check_refusal(draw: Draw, programs: Programs, model) -> Failure | None:
+    """A file with a tensor too few, too many or of another shape: an error that names it, and no output."""
+    own = programs.within("wrong")
+    folder = own.folder / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text(config_in(programs))
+    tensors = {name: value.clone() for name, value in model.state_dict().items() if not name.startswith("lm_head")}
+    tensors |= {"lm_head.weight": model.lm_head.weight.detach().clone()}
+    tensors |= {"lm_head.bias": model.lm_head.bias.detach().clone()} if model.lm_head.bias is not None else {}
+    name = draw.choice(sorted(name for name in tensors if "embed" not in name and not name.endswith(("wte.weight", "lm_head.weight"))))
+    how = draw.choice(["missing", "more", "other"])
+    if how == "more":
+        name = draw.choice([f"{name}_extra", f"{name.rsplit('.', 1)[0]}.gate"])
+        tensors[name] = torch.zeros(3)
+    elif how == "missing":
+        del tensors[name]
+    else:
+        tensors[name] = torch.cat([tensors[name], tensors[name][:1]])
+    save_file({key: value.contiguous() for key, value in tensors.items()}, folder / "model.safetensors")
+    got = generation.searched(own, {"input_ids": torch.ones(1, 2, dtype=torch.long)}, {}, ["--logits"])
+    leaf = ".".join(name.split(".")[-2:]) if how != "other" else name.rsplit(".", 2)[-2]
+    if not isinstance(got, str):
+        why = "was not refused"
+    elif leaf not in got or "posenc generate: " not in got:
+        why = f"no {leaf} in: {got}"
+    else:
+        why = "wrote an output" if (own.folder / "out.safetensors").exists() else ""
+    return Failure(f"{model.config.model_type} {how} {name} {config_in(programs)}", why) if why else None
+
+
 def one(draw: Draw, programs: Programs, kind: str) -> tuple[int, list[Failure]]:
     folder = programs.folder / "model"
     model = model_of(draw, folder, kind)
     failures = check_logits(draw, programs, kind, model, configs.LEAST_POSITIONS - 4)
     subject = with_settings(draw, folder, kind, model, 8)
     found = [check_search(draw, programs, subject, number == SEARCHES, 8) for number in range(SEARCHES + 1)]
+    found.append(check_refusal(draw, programs, model))
     return 3 + len(found), failures + [failure for failure in found if failure]
 
 
