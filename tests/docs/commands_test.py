@@ -117,12 +117,14 @@ def make_rotary(folder: Path) -> None:
 
 
 def make_sentences(folder: Path) -> None:
-    """Writes sentences.safetensors, ids of BERT's vocabulary with their mask."""
+    """Writes sentences.safetensors and prompts.safetensors, ids with their mask, of BERT's vocabulary and of any."""
     import torch
     from safetensors.torch import save_file
 
     ids = torch.tensor([[101, 7592, 2088, 102], [101, 7592, 102, 0]])
     save_file({"input_ids": ids, "attention_mask": (ids != 0).long()}, folder / "sentences.safetensors")
+    prompts = torch.tensor([[0, 7, 9, 5], [4, 8, 6, 3]])
+    save_file({"input_ids": prompts, "attention_mask": (prompts != 0).long()}, folder / "prompts.safetensors")
 
 
 def make_retrieval(folder: Path, live: Path) -> None:
@@ -194,6 +196,7 @@ class Commands(unittest.TestCase):
             for model, made in {"bert-base-uncased": "masked", "all-MiniLM-L6-v2": "bert", "bert-emotions": "emotions", "bert-entities": "entities",
                                 "bert-large-uncased": "masked", "colbertv2.0": "colbert", "ms-marco-MiniLM-L6-v2": "reranker"}.items():  # fmt: skip
                 (folder / "models" / model).symlink_to(live / "encoder" / made)
+            (folder / "models" / "gpt2").symlink_to(live / "llama" / "story")
             (folder / "settings.json").write_text('{"preset": "mpt", "dtype": "float32", "bias_max": 8, "heads": 12, "keys": 64}')
             (folder / "lines.txt").write_text("A cat sleeps.\nInterest rates rise.\n")
             (folder / "queries.txt").write_text("Where is the cat?\nHow do I bake bread?\n")

@@ -41,6 +41,8 @@ FOUND = {
     "rotary": "Rotary embeddings",
     "checkpoint": "Weights and checkpoints",
     "gpu": "GPUs",
+    "language model": "Decoder-only language models: continuing text",
+    "llama": "Llama",
 }
 
 
