@@ -24,7 +24,6 @@ struct GenerateArguments {
   std::optional<uint64_t> seed;
   int64_t batch = 8;  ///< lines of a text at a time
   std::vector<std::string> stop_strings;
-  bool chat = false;
 };
 
 /// What --set names. Throws a wrong use for a value that is no JSON.

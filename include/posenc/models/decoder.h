@@ -147,7 +147,7 @@ std::vector<std::string> decoder_model_types();
 ///
 /// ```cpp
 /// auto model = posenc::load_decoder("models/gpt2");
-/// auto found = posenc::generate(model, {{464, 3290}},
+/// auto found = posenc::generate(model, {{46, 32}},
 /// posenc::load_generation_config("models/gpt2"));
 /// ```
 ///

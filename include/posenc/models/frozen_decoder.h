@@ -21,7 +21,7 @@ namespace posenc POSENC_EXPORT {
 ///
 /// ```cpp
 /// auto model = posenc::freeze(posenc::load_decoder("models/gpt2"));
-/// auto found = posenc::generate(model, {{464, 3290}},
+/// auto found = posenc::generate(model, {{46, 32}},
 /// posenc::load_generation_config("models/gpt2"));
 /// ```
 class FrozenDecoder {
@@ -61,8 +61,8 @@ FrozenDecoder freeze(Decoder&& model, const FreezeOptions& options = {});
 ///
 /// ```cpp
 /// auto model = posenc::freeze(posenc::load_decoder("models/gpt2"));
-/// posenc::PromptCache cache(model, {464, 3290});
-/// auto found = posenc::generate(model, {{464, 3290, 318}, {464, 3290, 373}},
+/// posenc::PromptCache cache(model, {46, 32});
+/// auto found = posenc::generate(model, {{46, 32, 18}, {46, 32, 73}},
 ///                               posenc::load_generation_config("models/gpt2"), &cache);
 /// ```
 class PromptCache {
