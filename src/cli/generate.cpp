@@ -39,9 +39,8 @@ SettingOverrides overrides_in(const std::vector<std::string>& settings) {
   return overrides;
 }
 
-void generate_tensors(const GenerateArguments& arguments, bool has_encoder) {
-  const SettingOverrides overrides = overrides_in(arguments.settings);
-  check_output(arguments.output, {arguments.folder, arguments.input});
+void generate_tensors(const GenerateArguments& arguments, bool has_encoder,
+                      const SettingOverrides& overrides) {
   const at::NoGradGuard no_grad;
   const StateDict given = read_tensors(arguments.input, {});
   const StateDict result = has_encoder ? generate_targets(arguments, given, overrides)
@@ -50,10 +49,15 @@ void generate_tensors(const GenerateArguments& arguments, bool has_encoder) {
   print("{}: {}\n", arguments.output, described(result));
 }
 
-void generate_lines(const GenerateArguments& arguments, bool has_encoder) {
+void generate(const GenerateArguments& arguments) {
+  const SettingOverrides overrides = overrides_in(arguments.settings);
+  const bool has_tensors = !arguments.input.empty();
+  if (has_tensors) check_output(arguments.output, {arguments.folder, arguments.input});
+  const bool has_encoder = inspect_folder(arguments.folder).is_encoder_decoder;
+  if (has_tensors) return generate_tensors(arguments, has_encoder, overrides);
   if (has_encoder)
     fail("{} is an encoder-decoder: posenc translate reads lines of text", arguments.folder);
-  continue_lines(arguments, overrides_in(arguments.settings));
+  continue_lines(arguments, overrides);
 }
 
 // The options of --text.
@@ -136,9 +140,7 @@ void add_generate(CLI::App& app) {
       "max_new_tokens=40");
   sub->callback([arguments, in, text] {
     if (in->count() == 0 && text->count() == 0) fail_usage("--in or --text is required");
-    const bool has_encoder = inspect_folder(arguments->folder).is_encoder_decoder;
-    in->count() > 0 ? generate_tensors(*arguments, has_encoder)
-                    : generate_lines(*arguments, has_encoder);
+    generate(*arguments);
   });
 }
 

@@ -26,9 +26,6 @@ struct GenerateArguments {
   std::vector<std::string> stop_strings;
 };
 
-/// What --set names. Throws a wrong use for a value that is no JSON.
-SettingOverrides overrides_in(const std::vector<std::string>& settings);
-
 /// What `posenc generate` writes for the tensors of its input, of an encoder-decoder.
 StateDict generate_targets(const GenerateArguments& arguments, const StateDict& given,
                            const SettingOverrides& overrides);
