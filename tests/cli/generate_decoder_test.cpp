@@ -210,9 +210,10 @@ TEST_F(GenerateDecoder, RefusesSettings) {
 
 TEST_F(GenerateDecoder, RefusesTensorsOfFiles) {
   const auto changed = [](const std::string& name, const at::Tensor& value) {
+    const StateDict all = llama_tensors();
     StateDict tensors;
-    for (const auto& [key, own] : llama_tensors())
-      if (key != name) tensors.insert(key, own);
+    for (const auto& own : all)
+      if (own.key() != name) tensors.insert(own.key(), own.value());
     if (value.defined()) tensors.insert(name, value);
     return tensors;
   };

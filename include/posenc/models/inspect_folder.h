@@ -11,9 +11,9 @@ namespace posenc POSENC_EXPORT {
 
 /// The contents of a folder that Hugging Face's save_pretrained() wrote.
 struct FolderInfo {
-  std::string weights;     ///< path of the weights, of the index of their shards, or of a frozen
-                           ///< model
-  std::string model_type;  ///< that of config.json; empty if it has none
+  std::string weights;      ///< path of the weights, of the index of their shards, or of a frozen
+                            ///< model
+  std::string model_type;   ///< that of config.json; empty if it has none
   bool is_decoder = false;  ///< whether load_decoder() loads its model type
   bool is_encoder_decoder = false;  ///< whether load_seq2seq() does
   std::string embeddings_preset;  ///< the preset of the model's embeddings; empty if there is none
