@@ -106,7 +106,7 @@ std::vector<std::vector<Continuation>> TextGenerator::generate(
   return generate(prompts, parts_->options);
 }
 
-const TextGenerateOptions& TextGenerator::options() const { return parts_->options; }
+TextGenerateOptions TextGenerator::options() const { return parts_->options; }
 const Tokenizer& TextGenerator::tokenizer() const { return parts_->tokenizer; }
 int64_t TextGenerator::vocab_size() const {
   return parts_->model.options().model().embeddings()->vocab_size();

@@ -75,8 +75,8 @@ class TextGenerator {
   /// The same with the settings of the folder.
   std::vector<std::vector<Continuation>> generate(const std::vector<std::string>& prompts) const;
 
-  /// The settings of the folder.
-  const TextGenerateOptions& options() const;
+  /// The settings of the folder, to be changed for a call.
+  TextGenerateOptions options() const;
   /// The tokenizer.
   const Tokenizer& tokenizer() const;
   /// Number of tokens that the model knows.
