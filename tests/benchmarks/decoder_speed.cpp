@@ -34,7 +34,8 @@ std::vector<std::vector<int64_t>> prompts_of(int64_t rows, int64_t length, int64
   std::vector<std::vector<int64_t>> prompts(static_cast<std::size_t>(rows));
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t i = 0; i < length; ++i)
-      prompts[static_cast<std::size_t>(row)].push_back(3 + (i * 7919 + row * 104729 + i * i * 31) % (vocab - 3));
+      prompts[static_cast<std::size_t>(row)].push_back(3 + (i * 7919 + row * 104729 + i * i * 31) %
+                                                               (vocab - 3));
   }
   return prompts;
 }

@@ -45,7 +45,7 @@ struct AttentionInput {
   int64_t out_stride = 0;                        ///< of the rows of the result; 0: without gaps
   /// Whether the distances of the mask count rows, and not what was between them.
   bool counts_tokens = false;
-  const float* const* masks = nullptr;  ///< those of SequenceAttentionRequest, by keys
+  const float* const* masks = nullptr;    ///< those of SequenceAttentionRequest, by keys
   const int64_t* query_places = nullptr;  ///< of SequenceAttentionRequest
 };
 void attend(const AttentionInput& input, float* out);

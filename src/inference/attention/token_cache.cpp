@@ -38,8 +38,7 @@ float* TokenSlots::take(int64_t count, int64_t calls, int64_t time) {
   if (free_slots_ < slots) {
     const int64_t most = std::max<int64_t>(1, kMostFloats / (slots * stride_));
     const int64_t steps = std::min({std::max(kFirstSteps, calls_), most, calls});
-    blocks_.push_back(
-        {torch_internals::fresh_output({steps * slots, stride_}, at::kFloat), time});
+    blocks_.push_back({torch_internals::fresh_output({steps * slots, stride_}, at::kFloat), time});
     free_ = blocks_.back().memory.data_ptr<float>();
     free_slots_ = steps * slots;
   }
@@ -67,23 +66,24 @@ void attend_tokens(kernel::AttentionRequest request, const VisibleTokens& seen) 
   const int64_t most = *std::max_element(seen.counts.begin(), seen.counts.end());
   const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width);
   const auto attend = kernels::chosen_inference().attention_step.attend;
-  torch_internals::parallel_parts(
-      0, std::ssize(seen.counts) * request.heads, std::max<int64_t>(1, grain),
-      [&](int64_t begin, int64_t end) {
-        attend(request, begin, end, platform::scratch(platform::Scratch::Scores, most + 16));
-      });
+  torch_internals::parallel_parts(0, std::ssize(seen.counts) * request.heads,
+                                  std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+                                    attend(request, begin, end,
+                                           platform::scratch(platform::Scratch::Scores, most + 16));
+                                  });
 }
 
 void keep_rows(const float* from, int64_t stride, const std::vector<float*>& to, int64_t offset,
                int64_t width) {
-  torch_internals::parallel_parts(
-      0, std::ssize(to), std::max<int64_t>(1, kGrainOfAttention / width),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          float* const own = to[static_cast<std::size_t>(row)];
-          if (own != nullptr) copy_floats(from + row * stride, width, own + offset);
-        }
-      });
+  torch_internals::parallel_parts(0, std::ssize(to),
+                                  std::max<int64_t>(1, kGrainOfAttention / width),
+                                  [&](int64_t begin, int64_t end) {
+                                    for (int64_t row = begin; row < end; ++row) {
+                                      float* const own = to[static_cast<std::size_t>(row)];
+                                      if (own != nullptr)
+                                        copy_floats(from + row * stride, width, own + offset);
+                                    }
+                                  });
 }
 
 TokenCache::TokenCache(const std::vector<CachedAttention>& attentions, int64_t rows,

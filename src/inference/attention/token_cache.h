@@ -135,7 +135,7 @@ class TokenCache {
   std::vector<Group> groups_;
   std::vector<Place> places_;
   std::vector<std::shared_ptr<const TokenCache>> beginnings_;  // whose tokens rows have
-  int64_t time_ = 0;             // how many calls have given each row a token
+  int64_t time_ = 0;              // how many calls have given each row a token
   std::vector<int64_t> of_call_;  // the row of each sequence
   bool is_step_ = false, has_past_ = false;
   std::size_t next_ = 0;  // attention of the call

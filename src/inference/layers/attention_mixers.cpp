@@ -65,7 +65,8 @@ class AttentionRun : public MixerRun {
         mask_(batch.mask),
         cache_(batch.inputs.cache),
         grid_biases_(own.grid_biases.of(batch.inputs.grid)) {
-    if (cache_ == nullptr) relative_.emplace(own.relative_biases, own.alibi, mask_, packing_.length);
+    if (cache_ == nullptr)
+      relative_.emplace(own.relative_biases, own.alibi, mask_, packing_.length);
     int64_t width = 0, context_width = 0, kernels = 0;
     for (const AttentionStep& step : own.steps) {
       width = std::max(width, step.sizes.width());
@@ -185,7 +186,7 @@ class AttentionRun : public MixerRun {
   at::Tensor projected_, context_, rotated_;  // of one layer
   std::vector<RowRotation> rotations_;
   std::vector<std::vector<float>> factors_;  // of the queries of each row
-  TokenCache* const cache_;  // null: there are no tokens before
+  TokenCache* const cache_;                  // null: there are no tokens before
   std::optional<DistanceRows> relative_;
   const std::shared_ptr<const std::vector<at::Tensor>> grid_biases_;
   std::optional<ConvolutionRun> convolution_;

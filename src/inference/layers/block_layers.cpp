@@ -18,7 +18,11 @@ Stream in_place(const Stream& part) { return {part.x, part.x, part.rows, part.wi
 class BlockRun {
  public:
   BlockRun(const BlockLayers& layers, const BatchRows& batch, const LayerEnds& ends)
-      : blocks_(layers.blocks), layers_(layers), stream_(batch.stream), used_rows_(batch.inputs.used_rows), ends_(ends) {
+      : blocks_(layers.blocks),
+        layers_(layers),
+        stream_(batch.stream),
+        used_rows_(batch.inputs.used_rows),
+        ends_(ends) {
     for (const Block& block : blocks_) {
       MixerRun* run = nullptr;
       if (block.mixers != nullptr) {
@@ -65,9 +69,7 @@ class BlockRun {
     return {at.block + 1, at.layer + (blocks_[at.block].ends_layer ? 1 : 0)};
   }
 
-  static bool mixes(const Block& block) {
-    return block.mixers != nullptr && block.mixers->mixes();
-  }
+  static bool mixes(const Block& block) { return block.mixers != nullptr && block.mixers->mixes(); }
   static const float* input_of(const Block& block, const Stream& part) {
     return block.is_unnormed ? part.x : part.input;
   }

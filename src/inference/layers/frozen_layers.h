@@ -28,8 +28,8 @@ struct LayerInputs {
 
 /// What it takes to compute new rows beside keys and values that were computed before.
 struct CacheNeeds {
-  std::vector<CachedAttention> attentions;   ///< in the order in which they run
-  std::vector<LengthSwitch> switches;  ///< of their rotary embeddings
+  std::vector<CachedAttention> attentions;  ///< in the order in which they run
+  std::vector<LengthSwitch> switches;       ///< of their rotary embeddings
 };
 
 /// The layers of a frozen encoder, of one kind.

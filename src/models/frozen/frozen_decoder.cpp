@@ -45,7 +45,8 @@ namespace {
 // Of the last token of each sequence.
 at::Tensor last_rows(const at::Tensor& rows, const Packing& packing) {
   std::vector<int64_t> last;
-  for (int64_t b = 0; b < packing.batch; ++b) last.push_back(packing.first[b] + packing.lengths[b] - 1);
+  for (int64_t b = 0; b < packing.batch; ++b)
+    last.push_back(packing.first[b] + packing.lengths[b] - 1);
   return rows.index_select(0, at::tensor(last, at::kLong));
 }
 
@@ -57,12 +58,12 @@ DecoderOutput FrozenDecoder::forward(const torch::Tensor& ids, const DecoderInpu
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const inference::FrozenDecoderParts& parts = *held;
   const inference::FrozenCall call(parts.call);
-  const TokenRuns runs = token_runs("FrozenDecoder", ids, inputs.attention_mask(), parts.head.out());
+  const TokenRuns runs =
+      token_runs("FrozenDecoder", ids, inputs.attention_mask(), parts.head.out());
   parts.check_unchanged();
   const Packing packing(runs.lengths, std::vector<int64_t>(runs.lengths.size(), 0));
-  const Packing columns = packing.rows == ids.numel()
-                              ? Packing(ids.size(0), ids.size(1))
-                              : Packing(inputs.attention_mask().ne(0));
+  const Packing columns = packing.rows == ids.numel() ? Packing(ids.size(0), ids.size(1))
+                                                      : Packing(inputs.attention_mask().ne(0));
   const auto found = inference::causal_rows(parts.model, packing.pack(runs.ids), packing, nullptr,
                                             inputs.output_hidden_states());
   DecoderOutput out;
@@ -87,7 +88,8 @@ FrozenDecoder inference::freeze_by(const DecoderImpl& model, WeightConverter& co
                     "[freeze] the model and lm_head must be modules. Got an empty holder");
   const at::Tensor& weight = model.lm_head->effective_weight();
   FrozenDecoderParts parts = {
-      model.options, freeze_part(*model.model, convert, model.options.tied() ? weight : at::Tensor()),
+      model.options,
+      freeze_part(*model.model, convert, model.options.tied() ? weight : at::Tensor()),
       StaleCheck(model, copy_of_model_options, model.model.ptr().get())};
   parts.needs = cache_needs(parts.model);
   parts.head = convert.projection(weight, model.lm_head->bias);
@@ -113,8 +115,7 @@ FrozenDecoder freeze(Decoder&& model, const FreezeOptions& options) {
 }
 
 std::ostream& operator<<(std::ostream& stream, const FrozenDecoder& model) {
-  return stream << "posenc::FrozenDecoder("
-                << inference::model_of(model) << ")";
+  return stream << "posenc::FrozenDecoder(" << inference::model_of(model) << ")";
 }
 
 namespace {
@@ -133,8 +134,7 @@ void score_together(const inference::FrozenDecoderParts& model, const Texts& tex
     if (count > 0) tokens.push_back({static_cast<int64_t>(i - begin), texts[i].data(), count});
   }
   if (tokens.empty()) return;
-  inference::TokenCache cache =
-      model.make_cache(static_cast<int64_t>(end - begin), longest);
+  inference::TokenCache cache = model.make_cache(static_cast<int64_t>(end - begin), longest);
   const auto use = [&](const std::vector<inference::NextTokens>& part, const at::Tensor& hidden) {
     std::vector<std::pair<std::size_t, int64_t>> next;  // the text and the token that follows a row
     for (const inference::NextTokens& one : part)
@@ -165,7 +165,8 @@ std::vector<std::vector<double>> score(const FrozenDecoder& model, const Texts& 
   std::vector<std::vector<double>> found(texts.size());
   for (std::size_t begin = 0, end = 0; begin < texts.size(); begin = end) {
     std::size_t tokens = texts[end++].size();
-    while (end < texts.size() && tokens + texts[end].size() <= kTokens) tokens += texts[end++].size();
+    while (end < texts.size() && tokens + texts[end].size() <= kTokens)
+      tokens += texts[end++].size();
     score_together(*held, texts, begin, end, found);
   }
   return found;

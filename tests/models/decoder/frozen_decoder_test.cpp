@@ -61,8 +61,9 @@ DecoderOptions any_options(Dice& dice) {
     if (dice.coin()) one.window(1 + dice.below(20));
   }
   EncoderEmbeddingsOptions tokens(kVocab, shared.d_model());
-  tokens.type_vocab_size(0).norm(embeddings::Norm::None).position_ids(
-      kind == 1 ? embeddings::PositionIds::Arange : embeddings::PositionIds::None);
+  tokens.type_vocab_size(0)
+      .norm(embeddings::Norm::None)
+      .position_ids(kind == 1 ? embeddings::PositionIds::Arange : embeddings::PositionIds::None);
   if (kind == 1) tokens.position_rows(kPositions);
   TransformerEncoderOptions stack(shared, static_cast<int64_t>(layers.size()));
   stack.layers(layers).norm(shared.norm_first());
@@ -121,12 +122,12 @@ TEST(FrozenDecoder, ComputesWhatTheModuleComputes) {
       if (!first.defined()) first = got.logits;
       EXPECT_TRUE(bit_equal(got.logits, first)) << threads;
       EXPECT_TRUE(near(got.logits.index({tokens}), expected.logits.index({tokens})));
-      EXPECT_TRUE(near(got.last_hidden_state.index({tokens}),
-                       expected.last_hidden_state.index({tokens})));
+      EXPECT_TRUE(
+          near(got.last_hidden_state.index({tokens}), expected.last_hidden_state.index({tokens})));
       ASSERT_EQ(got.hidden_states.size(), expected.hidden_states.size());
       for (std::size_t i = 0; i < got.hidden_states.size(); ++i)
-        EXPECT_TRUE(near(got.hidden_states[i].index({tokens}),
-                         expected.hidden_states[i].index({tokens})));
+        EXPECT_TRUE(
+            near(got.hidden_states[i].index({tokens}), expected.hidden_states[i].index({tokens})));
       EXPECT_FALSE(got.last_hidden_state.index({~tokens}).any().item<bool>());
     }
     const auto last = frozen.forward(ids, DecoderInputs(inputs).last_logits_only(true)).logits;
@@ -149,7 +150,8 @@ TEST(FrozenDecoder, StepsAreTheWholeSequence) {
     const SearchPlan plan = plan_for(frozen, prompts, times, most);
     std::optional<PromptCache> cache;
     if (dice.coin()) cache.emplace(frozen, prompts[0]);
-    inference::DecoderSteps steps(*parts, plan, cache ? FrozenDecoderAccess::parts(*cache) : nullptr);
+    inference::DecoderSteps steps(*parts, plan,
+                                  cache ? FrozenDecoderAccess::parts(*cache) : nullptr);
     Lists rows;
     for (const auto& prompt : prompts) rows.insert(rows.end(), times, prompt);
     auto logits = steps.read_prompts();
@@ -242,13 +244,12 @@ TEST(FrozenDecoder, LengthsOfRowsDecideTheirFrequencies) {
     auto rotary = rotary_preset("llama", 8).scaling(scalings[is_long ? 0 : 1]);
     const auto layer = LayerOptions(16, 2).d_ff(9).dropout(0.0).norm_first(true).rotary(rotary);
     const DecoderOptions options =
-        DecoderOptions(
-            EncoderOptions(EncoderEmbeddingsOptions(kVocab, 16)
-                               .type_vocab_size(0)
-                               .norm(embeddings::Norm::None)
-                               .position_ids(embeddings::PositionIds::None),
-                           TransformerEncoderOptions(layer, 2).norm(true))
-                .causal(true))
+        DecoderOptions(EncoderOptions(EncoderEmbeddingsOptions(kVocab, 16)
+                                          .type_vocab_size(0)
+                                          .norm(embeddings::Norm::None)
+                                          .position_ids(embeddings::PositionIds::None),
+                                      TransformerEncoderOptions(layer, 2).norm(true))
+                           .causal(true))
             .restart_length(is_long ? std::optional<int64_t>(13) : std::nullopt);
     const auto model = drawn(Decoder(options));
     const FrozenDecoder frozen = freeze(model);
@@ -256,7 +257,8 @@ TEST(FrozenDecoder, LengthsOfRowsDecideTheirFrequencies) {
     const Lists prompts = {any_prompts(dice, 1, 1)[0], std::vector<int64_t>(10, 3),
                            std::vector<int64_t>(15, 5)};
     const auto search = GenerateOptions(0, 0).eos_ids({}).max_new_tokens(9);
-    const auto together = generate(frozen, prompts, search), of_module = generate(model, prompts, search);
+    const auto together = generate(frozen, prompts, search),
+               of_module = generate(model, prompts, search);
     const PromptCache cache(frozen, std::vector<int64_t>(9, 3));
     const auto with_cache = generate(frozen, prompts, search, &cache);
     for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -280,8 +282,9 @@ TEST(FrozenDecoder, RowsIn8BitsDoNotDependOnTheBatch) {
     Dice dice(5);
     const auto model = drawn(Decoder(any_options(dice)));
     const FrozenDecoder frozen =
-        freeze(model, FreezeOptions().weights(dtype).compute(
-                          dtype == WeightDtype::BFloat16 ? ComputeDtype::BFloat16 : ComputeDtype::Float32));
+        freeze(model, FreezeOptions().weights(dtype).compute(dtype == WeightDtype::BFloat16
+                                                                 ? ComputeDtype::BFloat16
+                                                                 : ComputeDtype::Float32));
     const Lists prompts = any_prompts(dice, 6, 20);
     const auto options = GenerateOptions(0, 0).eos_ids({}).max_new_tokens(8);
     const auto together = generate(frozen, prompts, options);
