@@ -28,10 +28,11 @@ TEST(BadEncoderFolder, AnotherModelType) {
   refused("longformer",
           "model_type longformer is not supported: it needs attention in a sliding window");
   refused("marian", "model_type marian is an encoder-decoder: load_seq2seq() loads it");
-  refused("diffllama",
-          "model_type diffllama is not supported: it is a decoder alone, and its rotary embedding is "
-          "known "
-          "(rotary_options_from_hf), its layers are not. docs/decoders.md has the decoders");
+  refused(
+      "diffllama",
+      "model_type diffllama is not supported: it is a decoder alone, and its rotary embedding is "
+      "known "
+      "(rotary_options_from_hf), its layers are not. docs/decoders.md has the decoders");
   refused("biogpt",
           "it is a decoder alone, and its embeddings are known "
           "(encoder_embeddings_options_from_hf), its layers are not");
