@@ -26,6 +26,7 @@ NEEDED = {
     "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
     "beit": {"out_indices": [0, 1, 2, 3], "num_hidden_layers": 4, "add_fpn": False},
     **dict.fromkeys(("hunyuan_v1_dense", "ministral"), {"head_dim": 128}),
+    "nemotron": {"num_key_value_heads": 48},
     "wav2vec2-conformer": {"vocab_size": 32},
 }
 FIRST = "(^|\\.)"  # which begins an expression of a first component, or of one after it
@@ -80,7 +81,10 @@ def row_of(model_type: str, config_class: type) -> str:
                 continue
             saved = set(model.state_dict())
             modules |= {name.split(".")[0] for name in saved}
-            ignored |= {"*" + re.sub(r"\.\d+(?=\.)", ".*", name) for name, _ in model.named_buffers() if name not in saved}
+            buffers = [name for name, _ in model.named_buffers() if name not in saved]
+            # A buffer of the model itself by its whole name where other tensors end with that, as a bias does.
+            whole = {name for name in buffers if "." not in name and any(key.endswith("." + name) for key in saved)}
+            ignored |= whole | {"*" + re.sub(r"\.\d+(?=\.)", ".*", name) for name in buffers if name not in whole}
     ignored -= {pattern for pattern in ignored if pattern.strip("*") in modules}  # T5EncoderModel's: a part of other classes
     shortest = [pattern for pattern in sorted(ignored)
                 if not any(other != pattern and pattern.endswith("." + other[1:]) for other in ignored)]  # fmt: skip

@@ -72,7 +72,7 @@ TEST(ModelTypes, AreFoundByTheirWholeName) {
   for (const std::string& none : {std::string(), std::string("llam"), with_zero}) {
     EXPECT_EQ(find_model_type(none), nullptr) << none;
   }
-  EXPECT_EQ(find_model_type("cohere", &ModelType::embeddings), nullptr);
+  EXPECT_EQ(find_model_type("persimmon", &ModelType::embeddings), nullptr);
   EXPECT_EQ(find_model_type("bert", &ModelType::rotary), nullptr);
 }
 
