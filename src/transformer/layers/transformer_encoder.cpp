@@ -50,8 +50,7 @@ torch::Tensor row_factors(const torch::Tensor& kept_rows, const torch::Tensor& x
   return kept_rows.ne(0).unsqueeze(-1).to(x.scalar_type());
 }
 
-// The mask of layers with one window, for all layers that follow with the same, of queries after
-// `offset` others.
+// The mask of layers with one window, for all that follow with it, of queries after `offset` others.
 class WindowMasks {
  public:
   WindowMasks(const AttentionMask& mask, const AttentionShape& shape, const torch::Tensor& like,
@@ -273,9 +272,8 @@ torch::Tensor TransformerEncoderImpl::step(torch::Tensor x, std::vector<KeyValue
                                            TransformerEncoderRecord* record) {
   const torch::NoGradGuard no_grad;
   const auto order = layers_in_order(options.order(), layers->size());
-  TORCH_CHECK_VALUE(caches.size() == order.size(),
-                    "[TransformerEncoder] caches must be make_caches()'s, ", order.size(),
-                    " of them. Got ", caches.size());
+  TORCH_CHECK_VALUE(caches.size() == order.size(), "[TransformerEncoder] caches must be ",
+                    order.size(), ", those of make_caches(). Got ", caches.size());
   StackCaches all = {caches};
   const int64_t before = all.length();
   AttentionShape shape = attention_shape("TransformerEncoder", x, x, options.layer());

@@ -137,7 +137,7 @@ TEST_P(LiveDecoder, StepsGiveTheLogitsOfForward) {
   }
 }
 
-// The tokens up to the end, behind which transformers puts the padding, or in beams the end.
+// The tokens up to the end, after which transformers puts the padding, or in beams the end.
 Ids tokens_of(const torch::Tensor& row, std::size_t length) {
   Ids all = ids_of(row);
   for (std::size_t i = length; i < all.size(); ++i) EXPECT_TRUE(all[i] == 0 || all[i] == 2);
