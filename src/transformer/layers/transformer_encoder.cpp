@@ -50,7 +50,7 @@ torch::Tensor row_factors(const torch::Tensor& kept_rows, const torch::Tensor& x
   return kept_rows.ne(0).unsqueeze(-1).to(x.scalar_type());
 }
 
-// The mask of layers with one window, for all that follow with it, of queries after `offset` others.
+// The mask of layers with one window, for all that follow with it, of queries after `offset`.
 class WindowMasks {
  public:
   WindowMasks(const AttentionMask& mask, const AttentionShape& shape, const torch::Tensor& like,
