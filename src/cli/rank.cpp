@@ -108,7 +108,7 @@ Rank rank_by_model_of_vectors(const RankArguments& arguments, CutLines& cut, con
 
 Rank rank_by_model(const RankArguments& arguments, CutLines& cut, const LoadOptions& load) {
   const std::string& folder = arguments.folder;
-  switch (inspect_sentence_kind(folder)) {
+  switch (inspect_sentence_kind(folder, load.base())) {
     case SentenceKind::CrossEncoder: return rank_by_pairs(arguments, cut, load);
     case SentenceKind::Sparse:
       return rank_by_model_of_vectors<SparseEncodeOptions>(

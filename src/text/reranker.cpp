@@ -12,7 +12,6 @@
 #include "inference/rows/frozen_call.h"
 #include "models/config/model_folder.h"
 #include "models/heads/logit_rows.h"
-#include "models/lora/adapted_folder.h"
 #include "models/sentence/modules.h"
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_encoder.h"
@@ -226,10 +225,8 @@ const Tokenizer& Reranker::tokenizer() const { return parts_->tokenizer; }
 Reranker load_reranker(const std::string& folder, const FreezeOptions& options,
                        const LoadOptions& load) {
   check_is_folder("load_reranker", folder);
-  const std::string named =  // without a list of stages the class is in the model's config.json
-      has_modules(folder) ? folder : config_folder("load_reranker", folder, load.base());
-  TORCH_CHECK_VALUE(inspect_sentence_kind(named) == SentenceKind::CrossEncoder, text::kLoader,
-                    folder,
+  TORCH_CHECK_VALUE(inspect_sentence_kind(folder, load.base()) == SentenceKind::CrossEncoder,
+                    text::kLoader, folder,
                     ": must be a CrossEncoder, or a ...ForSequenceClassification or ...ForCausalLM "
                     "alone. Got a model that makes vectors, or one without a head");
   const CrossEncoderFolder read = read_cross_encoder_folder(folder, load.base());
