@@ -55,7 +55,7 @@ TokenRules rules_of(const SentenceRoute& route, const TaskModel& model, Task tas
   if (applies_to(rules.mask->skiplist_tasks, task)) {
     std::vector<int64_t> ids;
     for (const std::string& word : rules.mask->skiplist_words)
-      if (const auto id = known_token(tokenizer, word)) ids.push_back(*id);
+      if (const auto id = tokenizer.token_to_id(word)) ids.push_back(*id);
     rules.skipped = ids_or_none(ids);
   }
   if (task != Task::Query) rules.kept = ids_or_none(rules.mask->keep_only_token_ids);

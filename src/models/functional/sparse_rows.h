@@ -16,8 +16,10 @@ class SparseRows {
       : crow_(indices(function, "crow_indices", x.crow_indices)),
         col_(indices(function, "col_indices", x.col_indices)),
         count_(x.size()) {
-    TORCH_CHECK_TYPE(x.values.scalar_type() == at::kFloat && x.values.is_cpu(), "[", function,
-                     "] values must be float32 on the CPU. Got ", x.values.scalar_type());
+    TORCH_CHECK_TYPE(x.values.scalar_type() == at::kFloat, "[", function,
+                     "] values must be float32. Got ", x.values.scalar_type());
+    TORCH_CHECK_VALUE(x.values.is_cpu(), "[", function, "] values must be on the CPU. Got ",
+                      x.values.device());
     TORCH_CHECK_VALUE(x.width >= 0, "[", function, "] width must not be negative. Got ", x.width);
     values_ = x.values.contiguous();
     TORCH_CHECK_VALUE(values_.sizes() == col_.sizes(), "[", function,

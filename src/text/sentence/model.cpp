@@ -11,7 +11,6 @@
 #include "models/config/settings.h"
 #include "models/lora/adapted_folder.h"
 #include "posenc/models/frozen_file.h"
-#include "text/sentence/query_expansion.h"
 
 namespace posenc::text {
 namespace {
@@ -48,7 +47,7 @@ Tokenizer tokenizer_of(const char* caller, const SentenceRoute& route, const std
     const auto begin = marker.find_first_not_of(' '), end = marker.find(' ', begin);
     if (begin == std::string::npos) continue;
     for (const std::string& token : {marker, marker.substr(begin, end - begin)}) {
-      if (!known_token(tokenizer, token)) continue;
+      if (!tokenizer.token_to_id(token)) continue;
       const auto own =
           tokenizer.encode_one(token, std::nullopt, TokenizerOptions().add_special_tokens(false));
       const bool is_whole =
@@ -96,9 +95,8 @@ void complete_table(const char* caller, const SentenceRoute& route, const Tokeni
                     SentenceStageFolder& own) {
   int64_t& count = std::get<sentence::SparseStaticEmbedding>(own.stage).vocab_size;
   if (!own.weights.empty()) count = tokenizer.vocab_size();
-  TORCH_CHECK_VALUE(own.folder != route.encoder || count == tokenizer.vocab_size(), "[", caller,
-                    "] ", own.folder,
-                    ": weight must have an entry for each token of the tokenizer, ",
+  TORCH_CHECK_VALUE(own.folder != route.encoder || count >= tokenizer.vocab_size(), "[", caller,
+                    "] ", own.folder, ": weight must have an entry for each token, ",
                     tokenizer.vocab_size(), ". Got ", count);
 }
 
