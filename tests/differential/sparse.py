@@ -245,6 +245,9 @@ def encoded(draw: Draw, programs: Programs, folder: Path, more: list[str], model
 def decoded(draw: Draw, programs: Programs, folder: Path, arguments: list, model, vectors: torch.Tensor, file: Path, what: str) -> str:
     """The tokens of what the command wrote, as the package decodes it."""
     top = draw.choice([None, 3])
+    done = programs.posenc("encode", folder, "--text", file, "--decode", "--precision", "int8", *arguments)
+    if not done.returncode or "--precision is for" not in done.stderr:
+        return f"{what}: --precision is not refused: {done.stderr}"
     done = programs.posenc("encode", folder, "--text", file, "--decode", *(["--top", top] if top else []), *arguments)
     if done.returncode:
         return f"{what}: {done.stderr.strip()}"
