@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 
 #include "models/encoder/names.h"
+#include "models/encoder/zero_biases.h"
 #include "models/heads/config.h"
 #include "models/save/heads.h"
 #include "models/save/tensors.h"
@@ -46,6 +47,9 @@ LiveModel live_encoder(const EncoderImpl& model, const EncoderConfig& config_) {
   EncoderConfig config = config_;
   config.options.origin().layout = 0;  // the names that transformers has now
   live.parts = encoder_parts(model, config);
+  // Zeros that the class has not, which must stay so.
+  for (const AbsentBias& bias : absent_biases(config, encoder_save_options(config).prefix()))
+    if (live.parts.contains(bias.name)) live.parts.erase(bias.name);
   live.names = {config.whole.text("model_type", ""),
                 {config.model.prefix, config.model.old_prefix},
                 encoder_key_map(config)};
