@@ -249,8 +249,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[in
     what = f"{cls.__name__} ({how}) {texts} {(base / 'config.json').read_text()}"
     try:
         tuned = opened(cls, base, adapters)
-    except RuntimeError as error:  # PEFT sorts the keys of patterns when it saves them, and then has other ranks
-        if "size mismatch" not in str(error):
+    except (RuntimeError, KeyError) as error:  # PEFT sorts the keys of patterns when it saves them, and fails on modules inside of saved ones
+        if "size mismatch" not in str(error) and not isinstance(error, KeyError):
             raise
         return 0, []
     inside = tuned.base_model.model

@@ -137,7 +137,7 @@ TEST(Lora, ExpressionsThatPythonRefusesOrPosencLacksAreRefused) {
                                                      {"(query", "missing )"},
                                                      {"query)", "unbalanced parenthesis"},
                                                      {"\\q", "bad escape"},
-                                                     {"é", "outside ASCII"}};
+                                                     {"é", "characters outside ASCII"}};
   for (const auto& [text, why] : bad) {
     SCOPED_TRACE(text);
     TinyAdapter adapter;
@@ -289,7 +289,7 @@ TEST(Lora, LayersBeyondTheModelsAreKeptAndHaveNoAdapter) {
   const std::string out = dir / "merged";
   TinyAdapter all;
   EXPECT_ERROR(load_encoder(base, with(all.write())), WeightsError,
-               "encoder.layer.1.attention.self.query: must be a module of the model");
+               "encoder.layer.1.attention.self.query' must be a module of the model");
   EXPECT_ERROR(merge_adapters(base, out, with(all.write())), WeightsError,
                "must be a module of the model");
   TinyAdapter first;

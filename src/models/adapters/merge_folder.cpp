@@ -98,12 +98,10 @@ lora::ModelNames names_of(const Settings& config, const hf::ModelType& model,
     const Settings own = seq2seq_settings(config, model.type);
     const io::RenamedSource by_class(file, "", family.renames(*model.seq2seq));
     names.later = seq2seq_later_layers(family, family.options(own, *model.seq2seq), by_class);
-  }
-  if (model.layers != nullptr || *model.part != '\0') {
+  } else if (model.layers != nullptr || *model.part != '\0') {
     const EncoderConfig own = read_encoder_config(config);
     names.map = encoder_key_map(own);
-    for (KeyRule& rule : encoder_later_layers(own, file, encoder_prefix(own, file, "")))
-      names.later.push_back(std::move(rule));
+    names.later = encoder_later_layers(own, file, encoder_prefix(own, file, ""));
   }
   return names;
 }

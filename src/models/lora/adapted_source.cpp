@@ -34,10 +34,12 @@ std::string without_end(const std::string& name, std::string_view end) {
   return name.substr(0, name.size() - end.size());
 }
 
+// A table which the encoder and the decoder have as their own: nobody asks this module.
+constexpr const char* kTied = "shared";
 // Modules whose weight alone is read. PEFT adds to what forward() of a module returns, and nobody
-// calls theirs.
-constexpr const char* kNeverCalled[] = {"shared", "encoder.rel_embeddings", "encoder.rel_pos_bias",
-                                        "encoder.rel_pos_x_bias", "encoder.rel_pos_y_bias"};
+// calls theirs; values in place of the weight count.
+constexpr const char* kOnlyRead[] = {"encoder.rel_embeddings", "encoder.rel_pos_bias",
+                                     "encoder.rel_pos_x_bias", "encoder.rel_pos_y_bias"};
 
 // Whether it adds nothing, as one that got no gradients.
 bool is_zero(const LowRank& layer) {
@@ -135,10 +137,11 @@ bool AdaptedSource::is_later(const std::string& bare_name) const {
   });
 }
 
-void AdaptedSource::refuse_unless_called(const std::string& module) const {
+void AdaptedSource::refuse_ignored(const std::string& module, bool is_added) const {
   const std::string own = bare(given_ + module);
-  if (std::find(std::begin(kNeverCalled), std::end(kNeverCalled), own) == std::end(kNeverCalled))
-    return;
+  const bool is_only_read =
+      std::find(std::begin(kOnlyRead), std::end(kOnlyRead), own) != std::end(kOnlyRead);
+  if (own != kTied && !(is_added && is_only_read)) return;
   throw WeightsError(WeightsErrorCode::Unsupported,
                      "must be of a module that runs: PEFT ignores an adapter of one whose weight "
                      "others read")
@@ -290,7 +293,7 @@ void AdaptedSource::add_layer(std::size_t adapter, const std::string& module,
                        "must be a target of target_modules, " + listed(own.config, defaults) +
                            ", with the other settings of adapter_config.json")
         .in_tensor(module);
-  if (!is_zero(layer)) refuse_unless_called(module);
+  if (!is_zero(layer)) refuse_ignored(module, /*is_added=*/true);
   const auto places = places_of(module + std::string(kWeight), layer.b.size(0));
   if (places.empty()) {
     if (is_of_head(module)) return of_heads_.push_back(module);
@@ -365,7 +368,7 @@ void AdaptedSource::add_value(std::size_t adapter, const std::string& name,
   const bool is_same = entries_[index].sizes == value.sizes().vec() &&
                        at::equal(base_of(index).to(at::kFloat), value);
   if (is_same) return;  // a copy of the base's
-  refuse_unless_called(name.substr(0, name.rfind('.')));
+  refuse_ignored(name.substr(0, name.rfind('.')), /*is_added=*/false);
   Change& change = changes_[index];
   TORCH_CHECK_VALUE(!change.value.defined() || at::equal(change.value, value), where(adapter),
                     "two adapters must not replace one tensor by different values. Got ", name);

@@ -87,7 +87,7 @@ class AdaptedSource : public io::SelectedSource {
   void add_layer(std::size_t adapter, const std::string& module, const LowRank& layer);
   void add_value(std::size_t adapter, const std::string& name, const at::Tensor& value);
   bool is_later(const std::string& bare_name) const;
-  void refuse_unless_called(const std::string& module) const;
+  void refuse_ignored(const std::string& module, bool is_added) const;
   void check_shapes(const std::string& module, const LowRank& layer, const Place& place) const;
   std::vector<Place> places_of(const std::string& name, int64_t rows) const;
   std::vector<Place> mapped_places(const std::string& name, int64_t rows) const;
