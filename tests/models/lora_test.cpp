@@ -1,3 +1,4 @@
+// posenc-budget: one kind of adapters: read, merged, switched and trained
 // Adapters of PEFT: what is refused, by name, and how they are merged, switched and trained. The
 // differential tests compare random ones with PEFT.
 
