@@ -379,7 +379,7 @@ def trained(draw: Draw, programs: Programs, number: int) -> tuple[Case, dict, st
     """A step of SGD on the adapter alone: outputs, gradients, and outputs after the step."""
     import peft
 
-    kind_name = draw.choice([name for name in CHOSEN if name not in ("mpnet", "esm", "albert", "bart")])
+    kind_name = draw.choice([name for name in CHOSEN if name not in ("mpnet", "esm", "albert", "bart", "layoutlmv3")])
     head = draw.choice(["", "ForSequenceClassification"]) if KINDS[kind_name].dialect not in ("t5", "bart") and kind_name != "nomic_bert" else ""
     cls, base = drawn_base(draw, programs, kind_name, head, f"train-{number}")
     model = cls.from_pretrained(base, dtype=torch.float32).eval()

@@ -33,10 +33,15 @@ struct TiedNames {
   std::string bias, other_bias;
 };
 
+// Of an encoder-decoder: not the encoder alone, as T5EncoderModel saves it.
+bool is_whole(const Settings& config) { return config.flag("is_encoder_decoder", true); }
+
 TiedNames tied_names(const Settings& config, const hf::ModelType& model) {
   TiedNames names;
   if (model.seq2seq != nullptr) {
-    const auto found = model.seq2seq->family->vocabulary(config.of(model.type), *model.seq2seq);
+    const Settings own =
+        is_whole(config) ? seq2seq_settings(config, model.type) : config.of(model.type);
+    const auto found = model.seq2seq->family->vocabulary(own, *model.seq2seq);
     names.tables = {found.shared, found.encoder, found.decoder};
     names.outputs = {found.encoder, found.decoder, found.head};
     return names;
@@ -92,7 +97,7 @@ std::string prefix_for(const io::TensorSource& source, std::size_t count,
 lora::ModelNames names_of(const Settings& config, const hf::ModelType& model,
                           const io::TensorSource& file) {
   lora::ModelNames names = {config.text("model_type", ""), {model.prefix, model.old_prefix}};
-  if (model.seq2seq != nullptr && config.of(model.type).flag("is_encoder_decoder")) {
+  if (model.seq2seq != nullptr && is_whole(config)) {
     const Seq2SeqFamily& family = *model.seq2seq->family;
     names.prefixes.emplace_back(family.prefix);
     const Settings own = seq2seq_settings(config, model.type);
