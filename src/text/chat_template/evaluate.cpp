@@ -21,7 +21,7 @@ using Expression = TemplateExpression;
 using ExpressionKind = TemplateExpression::Kind;
 
 constexpr int kDeepest = 1000;              // of expressions and macros inside each other
-constexpr int64_t kMostSteps = 50'000'000;  // of a template that would not end
+constexpr int64_t kMostSteps = 5'000'000;  // of a template that would not end
 
 // The values of names in a frame, around which there is another.
 struct Scope {
