@@ -28,6 +28,7 @@ SECTIONS = {
     "decode": "Decoding 64 tokens with a frozen Transformer (6 + 6 layers, V = 32,000), sources of 32 tokens",
     "nllb_decode": "Decoding 24 tokens with the shape of NLLB-600M (d 1024, d_ff 4096, 12 + 12 layers, V = 256,206), sources of 16 tokens",
     "t5_decode": "Decoding 24 tokens with the shape of T5-base (d 768, d_ff 3072, 12 + 12 layers, V = 32,128), sources of 16 tokens",
+    "sparse": "SPLADE with the shape of BERT-base, V = 30,522, against sentence-transformers",
     "retrieval": "A cross-encoder of MiniLM's shape, and 100,000 vectors of 384 entries, against sentence-transformers and numpy",
     "train_step": "Training step of a Transformer: forward, label-smoothed loss, backward, clipping, Adam",
 }
@@ -191,6 +192,9 @@ def goals() -> list[tuple]:
     for title, model, leasts in ((task, "task", {"eager": 1.2}), (base, "base", {"eager": 0.95, "libtorch": 1.3})):
         for theirs, least in leasts.items():
             add("train_step", title + ", two threads", f"train_step/posenc/{model}/2", f"train_step/{theirs}/{model}/2", least)
+    for case, title, least in (("vocabulary", "the logits of 8 x 128 tokens and their pooling", 1 / 0.4),
+                               ("documents", "8 documents of 16 to 128 tokens", 1 / 0.35), ("query", "a query that is a look at a table", 20)):  # fmt: skip
+        add("sparse", title, f"sparse/{case}/posenc/1", f"sparse/{case}/sentence_transformers/1", least)
     for case, title, least in (("rank", "a query and 100 documents", 1 / 0.45), ("levels", "to int8", None), ("bits", "to bits", None),
                                ("hamming", "bits that differ", None)):  # fmt: skip
         add("retrieval", title, f"retrieval/{case}/posenc/1", f"retrieval/{case}/sentence_transformers/1", least)

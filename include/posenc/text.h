@@ -1,8 +1,10 @@
 #pragma once
 
 // The component posenc::text. SentenceEncoder, SparseEncoder, MultiVectorEncoder, Reranker,
-// TextClassifier, TextGenerator, stop strings and streamed text: texts through models.
+// TextClassifier, TextGenerator, ChatTemplate, stop strings and streamed text: texts through
+// models.
 
+#include "posenc/text/chat_template.h"
 #include "posenc/text/generation.h"
 #include "posenc/text/multi_vector_encoder.h"
 #include "posenc/text/reranker.h"

@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "cli/prompt_options.h"
 #include "cli/usage.h"
 #include "cli/weights.h"
+#include "models/config/settings.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/frozen_classifier.h"
@@ -200,6 +202,19 @@ StateDict encoded(const EncodeArguments& arguments, const StateDict& given) {
   return result;
 }
 
+// DPR's reader has a second head, which tells of each passage whether the answer is in it.
+bool is_reader(const EncodeArguments& arguments) {
+  const std::string file = (std::filesystem::path(arguments.folder) / "config.json").string();
+  if (!std::filesystem::exists(file) || is_frozen_folder(arguments.folder)) return false;
+  const Settings config("posenc encode", file);
+  return config.value("architectures") == nlohmann::json::array({"DPRReader"});
+}
+at::Tensor relevance(const EncodeArguments& arguments, const StateDict& given) {
+  const FrozenClassifier model = load_and_freeze_classifier(
+      arguments.folder, arguments.text.freezing, arguments.text.load, head::Kind::Sequence);
+  return forward(model, model.options().encoder(), given, arguments.input).logits.squeeze(1);
+}
+
 StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
   LoadReport report;
   const auto load = LoadOptions(arguments.text.load).report(&report);
@@ -209,6 +224,8 @@ StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& g
   const ClassifierOutput out = forward(model, model.options().encoder(), given, arguments.input);
   StateDict result = outputs(out.encoder);
   result.insert("logits", out.logits.contiguous());
+  if (is_reader(arguments))
+    result.insert("relevance_logits", relevance(arguments, given).contiguous());
   return result;
 }
 
@@ -296,7 +313,8 @@ void add_encode(CLI::App& app) {
          "also `logits` of the model's head: labels of sequences or images (B, labels) or "
          "tokens (B, L, labels), answers to questions (B, L, 2: start, end), words for masks "
          "(B, L, V), or a score of each choice (B, 1), where the rows are the choices of a "
-         "question")
+         "question; of a DPRReader besides `relevance_logits` (B), whether a passage has the "
+         "answer")
       ->excludes(text);
   add_threads(*sub);
   add_freezing(*sub, arguments->text.freezing);

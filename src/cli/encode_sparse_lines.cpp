@@ -31,6 +31,7 @@ void encode_sparse_lines(const EncodeTextOptions& options) {
   const char* const dense = "vectors of a SentenceTransformer";
   refuse_if(options.normalize, options, "--normalize", dense);
   refuse_if(options.truncate_dim > 0, options, "--truncate-dim", dense);
+  refuse_if(options.precision.precision.has_value(), options, "--precision", dense);
   LoadReport report;
   const SparseEncoder model = load_sparse_encoder(options.folder, options.freezing,
                                                   LoadOptions(options.load).report(&report));

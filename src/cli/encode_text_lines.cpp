@@ -56,7 +56,7 @@ void encode_dense_lines(const EncodeTextOptions& options) {
 void encode_text_lines(const EncodeTextOptions& options) {
   if (!options.decode)
     check_output(options.output, {options.folder, options.file, options.precision.file});
-  const SentenceKind kind = inspect_sentence_kind(options.folder);
+  const SentenceKind kind = inspect_sentence_kind(options.folder, options.load.base());
   const bool is_sparse = options.sparse || kind == SentenceKind::Sparse;
   const bool is_per_token = options.per_token || (!is_sparse && kind == SentenceKind::MultiVector);
   refuse_if(is_sparse && is_per_token, options, "--per-token", "vectors that are not sparse");

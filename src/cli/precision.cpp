@@ -40,8 +40,6 @@ void read_ranges(PrecisionOptions& options) {
 
 StateDict quantized(const StateDict& vectors, const PrecisionOptions& options) {
   if (!options.precision) return vectors;
-  if (!vectors.contains("embeddings"))
-    fail("--precision is for dense vectors; those of this model are sparse");
   StateDict result;
   for (const auto& item : vectors)
     if (item.key() != "embeddings") result.insert(item.key(), item.value());

@@ -26,7 +26,6 @@ std::vector<CLI::Option*> add_precision_options(CLI::App& sub, PrecisionOptions&
 void read_ranges(PrecisionOptions& options);
 
 /// Vectors as a file has them: `embeddings` in that precision, and the `ranges` that were used.
-/// Throws CommandError for vectors that are not `embeddings`.
 StateDict quantized(const StateDict& vectors, const PrecisionOptions& options);
 
 }  // namespace posenc::cli

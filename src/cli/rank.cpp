@@ -108,15 +108,15 @@ Rank rank_by_model_of_vectors(const RankArguments& arguments, CutLines& cut, con
 
 Rank rank_by_model(const RankArguments& arguments, CutLines& cut, const LoadOptions& load) {
   const std::string& folder = arguments.folder;
-  switch (inspect_sentence_kind(folder)) {
-    case SentenceKind::CrossEncoder: return rank_by_pairs(arguments, cut, load);
+  if (is_reranker(folder, load)) return rank_by_pairs(arguments, cut, load);
+  switch (inspect_sentence_kind(folder, load.base())) {
     case SentenceKind::Sparse:
       return rank_by_model_of_vectors<SparseEncodeOptions>(
           arguments, cut, load_sparse_encoder(folder, arguments.freezing, load));
     case SentenceKind::MultiVector:
       return rank_by_model_of_vectors<MultiVectorEncodeOptions>(
           arguments, cut, load_multi_vector_encoder(folder, arguments.freezing, load));
-    case SentenceKind::Dense: break;
+    default: break;
   }
   return rank_by_model_of_vectors<SentenceEncodeOptions>(
       arguments, cut, load_sentence_encoder(folder, arguments.freezing, load));

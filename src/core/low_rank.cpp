@@ -13,6 +13,9 @@
 #include <c10/core/TensorImpl.h>
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "core/torch_internals/backward_node.h"
@@ -21,14 +24,16 @@
 namespace posenc {
 namespace {
 
-// A tensor carries it, as backends of other devices have their own data carried.
-struct Additions : c10::BackendMeta {
-  explicit Additions(std::vector<LowRankAddition> all_) : all(std::move(all_)) {}
-  c10::intrusive_ptr<BackendMeta> clone(const c10::intrusive_ptr<BackendMeta>&) const override {
-    return {};  // a shallow copy is another weight
-  }
-  std::vector<LowRankAddition> all;
+// By the weight's object, which Module::to() keeps where it sets other data.
+struct AllAdditions {
+  std::mutex mutex;
+  std::unordered_map<const c10::TensorImpl*, std::vector<LowRankAddition>> by_weight;
+  std::atomic<std::size_t> count = 0;  // which is zero where nothing is trained
 };
+AllAdditions& all_additions() {
+  static auto* const all = new AllAdditions;  // which may be used until the process ends
+  return *all;
+}
 
 at::Tensor flat(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
@@ -39,35 +44,38 @@ struct LowRankBackward : torch_internals::BackwardNode {
   torch_internals::Gradients backward(const at::Tensor& incoming) override;
   void release() override {
     x.reset_data();
-    weight.reset();
+    weight.reset_data();
     parts.clear();
   }
 
   struct Part {
     int64_t begin, rows;
     double scale;
-    at::Tensor a, b, narrow;  // narrow: x A^T
+    torch_internals::SavedVariable a, b;
+    at::Tensor narrow;  // x A^T
   };
-  torch_internals::SavedVariable x;
-  at::Tensor weight;
+  torch_internals::SavedVariable x, weight;
   std::vector<int64_t> sizes;
   std::vector<Part> parts;
   bool has_bias = false;
 };
 
 torch_internals::Gradients LowRankBackward::backward(const at::Tensor& incoming) {
-  torch_internals::check_not_released(weight.defined());
+  torch_internals::check_not_released(!parts.empty());
   const at::Tensor grad = flat(incoming), input = flat(x.unpack());
   torch_internals::Gradients result(2 + 2 * parts.size());
-  at::Tensor of_x;
-  if (wants(0)) of_x = at::matmul(grad, weight);
+  at::Tensor of_x = wants(0) ? at::matmul(grad, weight.unpack()) : at::Tensor();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
+    const at::Tensor a = part.a.unpack(), b = part.b.unpack();
     const at::Tensor own = grad.narrow(1, part.begin, part.rows);
-    const at::Tensor narrow = at::matmul(own, part.b) * part.scale;  // (N, r)
-    if (of_x.defined()) of_x.addmm_(narrow, part.a);
+    const at::Tensor narrow = at::matmul(own, b) * part.scale;  // (N, r)
+    if (of_x.defined()) of_x.addmm_(narrow, a);
     if (wants(2 + 2 * i)) result[2 + 2 * i] = at::matmul(narrow.t(), input);
-    if (wants(3 + 2 * i)) result[3 + 2 * i] = at::matmul(own.t(), part.narrow) * part.scale;
+    if (!wants(3 + 2 * i)) continue;
+    // With create_graph it has a gradient too.
+    const at::Tensor of_b = at::GradMode::is_enabled() ? at::matmul(input, a.t()) : part.narrow;
+    result[3 + 2 * i] = at::matmul(own.t(), of_b) * part.scale;
   }
   if (of_x.defined()) result[0] = of_x.view(sizes);
   if (has_bias && wants(1)) result[1] = grad.sum(0);
@@ -95,14 +103,15 @@ at::Tensor fused(const at::Tensor& x, const at::Tensor& weight,
     for (const LowRankAddition& one : additions) {
       const at::Tensor narrow = at::matmul(rows, one.a.t());
       out.narrow(1, one.begin, one.rows).addmm_(narrow, one.b.t(), 1.0, one.scale);
-      node->parts.push_back(
-          {one.begin, one.rows, one.scale, one.a.detach(), one.b.detach(), narrow});
+      node->parts.push_back({one.begin, one.rows, one.scale,
+                             torch_internals::save_for_backward(one.a),
+                             torch_internals::save_for_backward(one.b), narrow});
       inputs.push_back(one.a);
       inputs.push_back(one.b);
     }
   }
   node->x = torch_internals::save_for_backward(x);
-  node->weight = weight.detach();
+  node->weight = torch_internals::save_for_backward(weight);
   node->sizes = x.sizes().vec();
   node->has_bias = bias.has_value();
   torch_internals::set_history(y, std::move(node), inputs);
@@ -145,16 +154,20 @@ at::Tensor composed(const at::Tensor& x, const at::Tensor& weight,
 void attach_additions(const at::Tensor& weight, std::vector<LowRankAddition> additions) {
   std::sort(additions.begin(), additions.end(),
             [](const auto& a, const auto& b) { return a.begin < b.begin; });
-  c10::intrusive_ptr<c10::BackendMeta> own;
-  if (!additions.empty()) own = c10::make_intrusive<Additions>(std::move(additions));
-  weight.unsafeGetTensorImpl()->set_backend_meta(std::move(own));
+  AllAdditions& all = all_additions();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.by_weight.erase(weight.unsafeGetTensorImpl());
+  if (!additions.empty()) all.by_weight.emplace(weight.unsafeGetTensorImpl(), std::move(additions));
+  all.count = all.by_weight.size();
 }
 
 const std::vector<LowRankAddition>& additions_of(const at::Tensor& weight) {
   static const std::vector<LowRankAddition> none;
-  const auto* const own =
-      dynamic_cast<const Additions*>(weight.unsafeGetTensorImpl()->get_backend_meta());
-  return own == nullptr ? none : own->all;
+  AllAdditions& all = all_additions();
+  if (all.count.load(std::memory_order_relaxed) == 0) return none;
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const auto found = all.by_weight.find(weight.unsafeGetTensorImpl());
+  return found == all.by_weight.end() ? none : found->second;
 }
 
 at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight,
@@ -167,9 +180,16 @@ at::Tensor linear_rows(const at::Tensor& x, const at::Tensor& weight,
   const std::optional<at::Tensor> own_bias = bias ? std::optional(part(*bias)) : std::nullopt;
   std::vector<LowRankAddition> own;
   for (const LowRankAddition& one : additions_of(weight)) {
-    if (one.begin < begin || one.begin + one.rows > begin + count) continue;
+    const int64_t first = std::max(one.begin, begin);
+    const int64_t last = std::min(one.begin + one.rows, begin + count);
+    if (first >= last) continue;
     own.push_back(one);
-    own.back().begin -= begin;
+    own.back().begin = first - begin;
+    if (last - first == one.rows) continue;
+    own.back().rows = last - first;
+    own.back().b = one.b.narrow(0, first - one.begin, last - first);
+    if (one.magnitude.defined())
+      own.back().magnitude = one.magnitude.narrow(0, first - one.begin, last - first);
   }
   if (own.empty()) return at::linear(x, part(weight), own_bias);
   const bool is_plain = std::all_of(own.begin(), own.end(), [](const LowRankAddition& one) {

@@ -20,8 +20,9 @@ struct LowRankAddition {
   std::function<bool()> is_training = {};
 };
 
-/// Attaches additions to a weight, in place of earlier ones; none take them off. All who hold the
-/// weight see them; copies of it and views have none.
+/// Attaches additions to a weight, in place of earlier ones; none take them off, which must be done
+/// while the weight is alive. All who hold the weight see them, also after Module::to(); copies of
+/// it and views have none.
 void attach_additions(const at::Tensor& weight, std::vector<LowRankAddition> additions);
 /// Those of a weight.
 const std::vector<LowRankAddition>& additions_of(const at::Tensor& weight);

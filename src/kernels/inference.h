@@ -66,7 +66,7 @@ struct AttentionRequest {
   int64_t relative_stride = 0;
   float* out;  // (rows, heads * width)
   int64_t out_stride;
-  int64_t group = 1;  // the number of query heads that share a head of keys and values
+  int64_t group = 1;     // the number of query heads that share a head of keys and values
   float softcap = 0.0f;  // 0: none
 };
 
@@ -98,10 +98,10 @@ struct SequenceAttentionRequest {
   const int64_t* query_places = nullptr;
   float scale;
   float softcap = 0.0f;  // of the scores, as in AttentionRequest; 0: none
-  bool is_causal;  // a query attends to the keys of its sequence up to its own
+  bool is_causal;        // a query attends to the keys of its sequence up to its own
   // Query i attends to the keys j with |position(i) - position(j)| <= window: that of row r is
-  // positions[r], ascending in each sequence, or that of its key if positions is null. kNoWindow: it
-  // attends to all.
+  // positions[r], ascending in each sequence, or that of its key if positions is null. kNoWindow:
+  // it attends to all.
   int64_t window = kNoWindow;
   const int64_t* positions;
   // Added to the scores as well, or null: for head h, query i and key j the entry

@@ -33,7 +33,7 @@ FolderInfo inspect_folder(const std::string& folder, const std::string& base) {
       (std::filesystem::path(folder_of_model(kInspect, folder)) / kFrozenFile).string();
   info.weights = io::may_exist(frozen) ? frozen : weights_in(kInspect, model);
   info.sentence_stages = stages_after_encoder(kInspect, folder);
-  if (has_modules(folder)) info.sentence_class = kind_name(inspect_sentence_kind(folder));
+  if (has_modules(folder)) info.sentence_class = kind_name(sentence_kind(kInspect, folder, base));
   const auto config = (std::filesystem::path(model) / "config.json").string();
   if (!io::may_exist(config)) return info;
   info.model_type = Settings(kInspect, config).text("model_type", "");

@@ -55,7 +55,7 @@ TokenRules rules_of(const SentenceRoute& route, const TaskModel& model, Task tas
   if (applies_to(rules.mask->skiplist_tasks, task)) {
     std::vector<int64_t> ids;
     for (const std::string& word : rules.mask->skiplist_words)
-      if (const auto id = known_token(tokenizer, word)) ids.push_back(*id);
+      if (const auto id = tokenizer.token_to_id(word)) ids.push_back(*id);
     rules.skipped = ids_or_none(ids);
   }
   if (task != Task::Query) rules.kept = ids_or_none(rules.mask->keep_only_token_ids);
@@ -188,8 +188,9 @@ MultiVectors MultiVectorEncoder::encode_document(const std::vector<std::string>&
 
 torch::Tensor MultiVectorEncoder::similarity(const MultiVectors& queries,
                                              const MultiVectors& documents) const {
-  const inference::FrozenCall call(parts_->model->call);
-  return functional::maxsim(queries, documents, functional::MaxSimOptions().mean(parts_->is_mean));
+  const auto held = parts_;
+  const inference::FrozenCall call(held->model->call);
+  return functional::maxsim(queries, documents, functional::MaxSimOptions().mean(held->is_mean));
 }
 
 int64_t MultiVectorEncoder::width() const { return parts_->model->width(); }
@@ -204,7 +205,7 @@ const Tokenizer& MultiVectorEncoder::tokenizer(sentence::Task task) const {
 MultiVectorEncoder load_multi_vector_encoder(const std::string& folder,
                                              const FreezeOptions& options,
                                              const LoadOptions& load) {
-  SentenceFolder read = read_sentence_folder(folder, SentenceKind::MultiVector);
+  SentenceFolder read = read_sentence_folder(folder, SentenceKind::MultiVector, load.base());
   for (const SentenceRoute& route : read.routes) {
     TORCH_CHECK_VALUE(route.first == sentence::FirstStage::Encoder, "[", text::kMultiVectorLoader,
                       "] ", folder, ": the first stage must be an encoder. Got another");
@@ -215,8 +216,8 @@ MultiVectorEncoder load_multi_vector_encoder(const std::string& folder,
   const SentenceFolder& own = parts->model->folder;
   for (const SentenceRoute& route : own.routes) {
     for (const SentenceStageFolder& stage : route.stages)  // which is not the encoder's
-      if (load.report() != nullptr && !stage.linear_file.empty())
-        std::erase(load.report()->unexpected, stage.linear_prefix + "weight");
+      if (load.report() != nullptr && !stage.prefix.empty())
+        std::erase(load.report()->unexpected, stage.prefix + "weight");
   }
   for (const auto& [task, model] : parts->model->tasks)
     parts->rules.emplace(task, text::rules_of(own.route(task), model, task));

@@ -18,6 +18,7 @@
 #include "posenc/models/frozen_encoder.h"
 #include "posenc/models/frozen_file.h"
 #include "posenc/models/functional/pooling.h"
+#include "posenc/models/inspect_folder.h"
 #include "posenc/models/sentence_folder.h"
 #include "text/chat_template/pairs.h"
 #include "text/sentence/text_rows.h"
@@ -174,6 +175,13 @@ void load_encoder_of(RerankerParts& parts, const FreezeOptions& options, const L
   parts.encoder = freeze(std::move(parts.logits.encoder), options);
 }
 
+// Whether an adapter has the head of a classifier, whatever its model is for.
+bool adapter_classifies(const std::string& folder, const LoadOptions& load) {
+  if (has_modules(folder)) return false;
+  const AdaptedFolder place = adapted_folder("load_reranker", folder, load);
+  return !place.options.adapters().empty() && inspect_head(folder, load) == head::Kind::Sequence;
+}
+
 }  // namespace
 }  // namespace text
 
@@ -223,16 +231,19 @@ std::optional<int64_t> Reranker::max_seq_length() const { return parts_->max_len
 const CrossEncoderFolder& Reranker::folder() const { return parts_->folder; }
 const Tokenizer& Reranker::tokenizer() const { return parts_->tokenizer; }
 
+bool is_reranker(const std::string& folder, const LoadOptions& load) {
+  check_is_folder("is_reranker", folder);
+  return inspect_sentence_kind(folder, load.base()) == SentenceKind::CrossEncoder ||
+         text::adapter_classifies(folder, load);
+}
+
 Reranker load_reranker(const std::string& folder, const FreezeOptions& options,
                        const LoadOptions& load) {
-  check_is_folder("load_reranker", folder);
-  const std::string named =  // without a list of stages the class is in the model's config.json
-      has_modules(folder) ? folder : config_folder("load_reranker", folder, load.base());
-  TORCH_CHECK_VALUE(inspect_sentence_kind(named) == SentenceKind::CrossEncoder, text::kLoader,
-                    folder,
+  TORCH_CHECK_VALUE(is_reranker(folder, load), text::kLoader, folder,
                     ": must be a CrossEncoder, or a ...ForSequenceClassification or ...ForCausalLM "
                     "alone. Got a model that makes vectors, or one without a head");
-  const CrossEncoderFolder read = read_cross_encoder_folder(folder, load.base());
+  CrossEncoderFolder read = read_cross_encoder_folder(folder, load.base());
+  if (text::adapter_classifies(folder, load)) read.is_causal = false;
   text::RerankerParts parts = {
       .folder = read,
       .tokenizer = Tokenizer::from_folder(read.tokenizer, read.do_lower_case),

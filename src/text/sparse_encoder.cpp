@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <ostream>
 
+#include "models/functional/sparse_rows.h"
 #include "text/sentence/model.h"
 
 namespace posenc {
@@ -43,14 +45,19 @@ struct SparseRow {
   }
 };
 
-// Keeps the `most` entries of the largest absolute values, of equal ones the first.
+// Keeps the `most` entries of the largest absolute values, of equal ones the first; NaN is larger
+// than all numbers, as in torch.topk().
 void keep_largest(SparseRow& row, int64_t most) {
   if (std::ssize(row.columns) <= most) return;
+  const auto size = [&](std::size_t i) {
+    const float x = std::abs(row.values[i]);
+    return std::isnan(x) ? std::numeric_limits<float>::infinity() : x;
+  };
   std::vector<std::size_t> order(row.columns.size());
   std::iota(order.begin(), order.end(), 0);
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(most);
   std::nth_element(order.begin(), end - 1, order.end(), [&](std::size_t a, std::size_t b) {
-    const float x = std::abs(row.values[a]), y = std::abs(row.values[b]);
+    const float x = size(a), y = size(b);
     return x > y || (x == y && a < b);
   });
   std::sort(order.begin(), end);
@@ -263,19 +270,17 @@ std::vector<std::vector<TokenWeight>> SparseEncoder::decode(const SparseVectors&
                     width(), ". Got ", vectors.width);
   if (top_k) text::check_positive("SparseEncoder", "top_k", *top_k);
   const Tokenizer& words = model_->model->tasks.begin()->second.first->tokenizer;
-  const auto* const begins = vectors.crow_indices.const_data_ptr<int64_t>();
-  const auto* const columns = vectors.col_indices.const_data_ptr<int64_t>();
-  const auto* const values = vectors.values.const_data_ptr<float>();
+  const SparseRows rows("SparseEncoder", vectors);
   std::vector<std::vector<TokenWeight>> all;
-  for (int64_t i = 0; i + 1 < vectors.crow_indices.numel(); ++i) {
-    std::vector<int64_t> order(static_cast<std::size_t>(begins[i + 1] - begins[i]));
-    std::iota(order.begin(), order.end(), begins[i]);
+  for (int64_t i = 0; i < rows.count(); ++i) {
+    std::vector<int64_t> order(static_cast<std::size_t>(rows.end(i) - rows.begin(i)));
+    std::iota(order.begin(), order.end(), rows.begin(i));
     std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return values[a] > values[b]; });
+                     [&](int64_t a, int64_t b) { return rows.value(a) > rows.value(b); });
     if (top_k && *top_k < std::ssize(order)) order.resize(static_cast<std::size_t>(*top_k));
     std::vector<TokenWeight>& own = all.emplace_back();
     for (const int64_t entry : order)
-      own.push_back({words.id_to_token(columns[entry]), values[entry]});
+      own.push_back({words.id_to_token(rows.column(entry)), rows.value(entry)});
   }
   return all;
 }
@@ -293,7 +298,8 @@ SparseEncoder load_sparse_encoder(const std::string& folder, const FreezeOptions
                                   const LoadOptions& load) {
   auto model = std::make_shared<text::SparseModel>();
   model->model = text::load_sentence_model(
-      "load_sparse_encoder", read_sentence_folder(folder, SentenceKind::Sparse), options, load);
+      "load_sparse_encoder", read_sentence_folder(folder, SentenceKind::Sparse, load.base()),
+      options, load);
   for (const auto& [task, own] : model->model->tasks)
     model->tasks.emplace(task, text::sparse_task(own));
   return SparseEncoder(std::move(model));

@@ -8,6 +8,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/pad_sequence.h>
 #include <benchmark/benchmark.h>
+#include <torch/types.h>
 
 #include <limits>
 #include <string>

@@ -164,6 +164,18 @@ def by_command_line(programs: Programs, folder: str, given: dict) -> dict | str:
     return done.stderr.strip() if done.returncode else load_file(out)
 
 
+def reader(draw: Draw, programs: Programs) -> list[Failure]:
+    """The second head of DPR's reader, which only the command computes."""
+    import transformers
+
+    cases, what = one(draw, programs, "dpr", "DPRReader", 99)
+    folder, given = cases[0].options["folder"], cases[0].tensors
+    expected = transformers.DPRReader.from_pretrained(folder).eval()(**given).relevance_logits
+    got = by_command_line(programs, folder, given)
+    why = got if isinstance(got, str) else compare(got["relevance_logits"], expected, None)
+    return [Failure(f"relevance of {what}", why)] if why else []
+
+
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     import transformers
 
@@ -172,8 +184,9 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     with torch.no_grad():
         chosen = draw.sample(heads(), MODELS)
         made = [one(draw, programs, kind, head, number) for number, (kind, head) in enumerate(chosen)]
+        failures = reader(draw, programs)
     results = iter(programs.compute([case for cases, _ in made for case in cases]))
-    failures, count = [], 0
+    count = 1
     for number, (cases, what) in enumerate(made):
         given, expected = cases[0].tensors, cases[0].expected
         got = [next(results) for _ in cases]

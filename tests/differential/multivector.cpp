@@ -46,7 +46,8 @@ MultiVectorEncodeOptions options_of(const Json& call) {
 
 // The vectors of texts, by several calls of a folder's model, and the scores of others.
 StateDict multi_vectors(const Json& options, const StateDict& tensors) {
-  const MultiVectorEncoder model = load_multi_vector_encoder(options.at("folder"));
+  const MultiVectorEncoder model = load_multi_vector_encoder(
+      options.at("folder"), {}, LoadOptions().base(options.value("base", "")));
   StateDict results;
   for (std::size_t i = 0; i < options.at("calls").size(); ++i) {
     const Json& call = options.at("calls")[i];

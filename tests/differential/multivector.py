@@ -18,6 +18,7 @@ from harness import Case, Draw, Failure, Programs
 from safetensors.torch import load_file, save_file
 from sentence_texts import LIMITS, PROMPTS, TOKENIZERS, drawn_model
 from sentences import compare, write
+from sparse import adapted, frozen, without_base
 from tokenizer_folders import WORDS, texts, tokenizer
 
 MODELS, TEXTS, POOLS = 6, 5, 150
@@ -95,13 +96,14 @@ def package_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, s
     prompts = draw.choice([{}, {"query": "query: ", "document": "the "}, {"query": "hello", "passage": PROMPTS["passage"]}])
     encoder = MultiVectorEncoder(modules=[first, *modules_after(draw, model, words)], device="cpu", prompts=prompts,
                                  similarity_fn_name=draw.choice([None, "maxsim", "meanmaxsim"]))  # fmt: skip
+    is_adapted = adapted(draw, encoder)
     encoder.save_pretrained(str(root), create_model_card=False)
     if draw.coin(0.3):  # as files that are older than the setting
         for file in root.glob("*_Dense/config.json"):
             config = json.loads(file.read_text())
             config.pop("module_input_name", None), config.pop("module_output_name", None)
             file.write_text(json.dumps(config))
-    return root, f"{kind_name}, {own}, {[type(module).__name__ for module in encoder]}"
+    return root, f"{kind_name}, {own}, {[type(module).__name__ for module in encoder]}{' with an adapter' if is_adapted else ''}"
 
 
 def pylate_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, str]:
@@ -118,6 +120,8 @@ def pylate_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, st
                          "skiplist_words": [None, [], [".", "the"]], "prompts": [{}, {"query": "on "}, {"query": "[Q] ", "document": None}]}.items():  # fmt: skip
         if draw.coin():
             config[name] = draw.choice(values)
+    if "query_prefix" in config and draw.coin():
+        config.pop("model_type")
     (root / "config_sentence_transformers.json").write_text(json.dumps(config))
     listed = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
               {"idx": 1, "name": "1", "path": "1_Dense", "type": "pylate.models.Dense.Dense"}]  # fmt: skip
@@ -169,7 +173,7 @@ def bge_case(draw: Draw, programs: Programs) -> Case:
         rows.append(torch.nn.functional.normalize(head(hidden[1:]), dim=-1))
     expected = {"0.embeddings": torch.cat(rows), "0.lengths": torch.tensor([len(row) for row in rows])}
     scores = {f"{side}.{name}": value for side in ("queries", "documents") for name, value in (("embeddings", torch.ones(1, 2)), ("lengths", torch.tensor([1])))}
-    return Case({"op": "multi_vectors", "folder": str(root), "calls": [own]}, scores, expected)
+    return Case({"op": "multi_vectors", "folder": str(frozen(draw, programs, root)), "calls": [own]}, scores, expected)
 
 
 def call(draw: Draw) -> dict:
@@ -237,7 +241,12 @@ def folder_cases(draw: Draw, programs: Programs, number: int) -> list[tuple[Case
                for name, value in (("embeddings", torch.cat(own)), ("lengths", torch.tensor([len(text) for text in own])))}  # fmt: skip
     options = {"folder": str(root), "calls": calls}
     saved = Case({"op": "save_multi_vectors", "out": f"{root}-saved", **options}, {}, {})
-    return [(Case({"op": "multi_vectors", **options}, tensors, expected), what), (saved, f"saved: {what}")]
+    base = str(programs.folder / f"encoder-{number}") if "with an adapter" in what else ""
+    if base:
+        without_base(root)
+    taken = frozen(draw, programs, root, *(["--base", base] if base else []))
+    own = Case({"op": "multi_vectors", "folder": str(taken), "base": base if taken == root else "", "calls": calls}, tensors, expected)
+    return [(own, f"{taken.name}: {what}")] + ([] if base else [(saved, f"saved: {what}")])
 
 
 def of_saved(options: dict) -> dict[str, torch.Tensor]:
@@ -360,7 +369,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         cases = [(maxsim_case(draw), "maxsim") for _ in range(10)] + [(token_pools(draw), "token pooling"), (refused_folder(draw, programs), "refused"), (bge_case(draw, programs), "bge-m3")]
         cases += [case for number in range(MODELS) for case in folder_cases(draw, programs, number)]
         results = programs.compute([case for case, _ in cases])
-        why = by_command_line(draw, programs, cases[-1][0].options["folder"])
+        why = by_command_line(draw, programs, [case.options["folder"] for case, _ in cases if "out" in case.options][-1])
         for (case, _), got in zip(cases, results):
             if "out" in case.options and not isinstance(got, str):  # what the package makes of it
                 case.expected = of_saved(case.options)

@@ -4,7 +4,7 @@
 
 #include "differential/ops.h"
 #include "posenc/models/functional/quantize.h"
-#include "text/chat_template/chat_template.h"
+#include "posenc/text/chat_template.h"
 
 namespace posenc::differential {
 namespace {
@@ -26,8 +26,14 @@ StateDict quantize_embeddings(const Json& options, const StateDict& tensors) {
 
 // The bytes of the text.
 StateDict chat_template(const Json& options, const StateDict& /*tensors*/) {
-  const std::string text =
-      text::ChatTemplate(options.at("template").get<std::string>()).render(options.at("names"));
+  const ChatTemplate chat(options.at("template").get<std::string>(), options.at("tokens"));
+  const std::string text = chat.apply_json(
+      options.at("messages").get<std::string>(),
+      ChatTemplateOptions()
+          .add_generation_prompt(options.at("add_generation_prompt"))
+          .continue_final_message(options.value("continue_final_message", false))
+          .variables(options.at("variables").get<std::string>())
+          .strftime_now([](const std::string& format) { return "<" + format + ">"; }));
   StateDict results;
   results.insert("text", torch::tensor(std::vector<uint8_t>(text.begin(), text.end()), at::kByte));
   return results;

@@ -70,9 +70,9 @@ def compare_rankings(lines: list[str], expected: torch.Tensor, top: int | None) 
     return ""
 
 
-def rank(programs: Programs, draw: Draw, root: Path, score, prompts: dict, more: list | None = None) -> str:
+def rank(programs: Programs, draw: Draw, root: Path, score, prompts: dict, more: list | None = None, has_prompts: bool = True) -> str:
     """Compares a folder's rankings with score(query, documents, prompt arguments)."""
-    prompt = draw.choice([{}, {"prompt": "on the "}, {"prompt": ""}, *({"prompt_name": name} for name in prompts)])
+    prompt = draw.choice([{}, *([{"prompt": "on the "}, {"prompt": ""}] if has_prompts else []), *({"prompt_name": name} for name in prompts)])
     options = {"prompt": "--prompt-text", "prompt_name": "--prompt"}
     queries, documents = texts(draw, draw.randint(1, 3), least=3), texts(draw, draw.randint(1, 6), least=3)
     documents += draw.sample(documents, 1)  # an equal score
@@ -146,6 +146,36 @@ def classifier(draw: Draw, programs: Programs) -> str:
     prompts = write_settings(draw, root, module, "sequence-classification", "scores", None) if place == "own" else {}
     root = again(draw, root)
     return rank(programs, draw, root, by_cross_encoder(root), prompts)
+
+
+def adapted(draw: Draw, programs: Programs) -> str:
+    """An adapter that makes a reranker of a model with a head, without one, or of a causal model."""
+    if importlib.util.find_spec("peft") is None:
+        return ""
+    import peft
+
+    kind_name = draw.choice(["bert", "roberta", "qwen3"])
+    head = "Qwen3ForSequenceClassification" if kind_name == "qwen3" else HEADS[kind_name]
+    words = tokenizer(draw, TOKENIZERS[kind_name], model_max_length=draw.choice(LIMITS))
+    model = drawn_model(draw, kind_name, head, words, num_labels=1)
+    base, root = programs.folder / "base", programs.folder / "adapter"
+    words.save_pretrained(base)
+    model.save_pretrained(base)
+    made = peft.get_peft_model(model, peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["q_proj"] if kind_name == "qwen3" else ["query"]))
+    for parameter in made.parameters():
+        if parameter.requires_grad:
+            parameter.copy_(draw.normal(*parameter.shape) * 0.3)
+    made.eval().save_pretrained(root)
+    if draw.coin(0.7):  # the head is the adapter's
+        file = base / "config.json"
+        names = {"qwen3": draw.choice(["Qwen3ForCausalLM", "Qwen3Model"]), "bert": "BertModel", "roberta": "RobertaModel"}
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"architectures": [names[kind_name]]}))
+
+    def score(query: str, documents: list[str], _: dict) -> torch.Tensor:
+        pairs = [words(query, document, truncation=words.model_max_length < 10**9, return_tensors="pt") for document in documents]
+        return torch.stack([made(**pair).logits.sigmoid()[0] for pair in pairs])
+
+    return rank(programs, draw, root, score, {}, ["--base", base], has_prompts=False)
 
 
 def with_dense(draw: Draw, programs: Programs) -> str:
@@ -283,64 +313,6 @@ def quantized(draw: Draw) -> Case:
     return Case({"op": "quantize_embeddings", "precision": precision}, tensors, {"embeddings": expected}, "bits")
 
 
-VALUES = ["x", "y", "none", "true", "3", "messages[0].role", "messages[-1]['content']", "messages[7]", "'a\\n'", '"\\"x"',
-          "(messages | first).content", "messages | map(attribute='role') | join('-')", "(x or y)", "messages | length", "x | default('d')",
-          "y | default('e', true)", "y | d(boolean=true)", "('  b ' | trim)", "messages | selectattr('role', 'eq', 'query') | map(attribute='content') | first",
-          "messages | rejectattr('role', 'in', ('query')) | list | length", "messages | selectattr('more') | list | length", "(messages | last)['more']"]  # fmt: skip
-BLANKS = ["", "", " ", "\n", "\n\n", "  ", "\n  ", " \n", "\t", "word", " word\n", "\r\n"]
-
-
-def condition(draw: Draw, depth: int = 0) -> str:
-    a, b = draw.choice(VALUES), draw.choice(VALUES)
-    if depth > 1 or draw.coin():
-        return draw.choice([a, f"({a}) == ({b})", f"({a}) != ({b})", "'a' in 'cat'", "x not in 'day'", "'role' in messages[0]"])
-    return draw.choice([f"not {condition(draw, depth + 1)}", f"{condition(draw, depth + 1)} and {condition(draw, depth + 1)}",
-                        f"{condition(draw, depth + 1)} or ({condition(draw, depth + 1)})"])  # fmt: skip
-
-
-def template(draw: Draw, depth: int = 0) -> str:
-    """A random one of what posenc knows of Jinja."""
-
-    def tag(inner: str, begin: str = "%", end: str = "%") -> str:
-        blank = draw.choice([" ", "", "\n "])
-        signs = [draw.choice(["", "", "-", "+"]), draw.choice(["", "", "-", "+" if end == "%" else ""])]
-        return f"{{{begin}{signs[0]}{blank} {inner} {blank}{signs[1]}{end}}}"
-
-    def part() -> str:
-        kind = draw.choice(["output", "output", "set", "comment", *(["if", "for"] if depth < 3 else [])])
-        if kind == "output":
-            return tag(draw.choice(VALUES), "{", "}")
-        if kind == "set":
-            # A name that is read where it may be set is another, by rules of Jinja's own.
-            return tag(f"set z = {draw.choice([draw.choice(VALUES), condition(draw)])}") + tag("z", "{", "}")
-        if kind == "comment":
-            return "{#" + draw.choice(["", "-"]) + " a {{ comment }} " + draw.choice(["", "-"]) + "#}"
-        if kind == "for":
-            items = draw.choice(["messages", "nothing", "messages | rejectattr('role', 'ne', 'query')"])
-            return tag(f"for message in {items}") + template(draw, depth + 1) + tag("endfor")
-        branches = "".join(tag(f"elif {condition(draw)}") + template(draw, depth + 1) for _ in range(draw.choice([0, 0, 1, 2])))
-        other = tag("else") + template(draw, depth + 1) if draw.coin() else ""
-        return tag(f"if {condition(draw)}") + template(draw, depth + 1) + branches + other + tag("endif")
-
-    first = "".join(tag(f"set {name} = {draw.choice(VALUES)}") for name in "xy" if depth == 0 and draw.coin())
-    return first + "".join(draw.choice(BLANKS) + part() for _ in range(draw.randint(1, 4))) + draw.choice(BLANKS)
-
-
-def rendered(draw: Draw) -> Case:
-    """A template beside Jinja, which either writes a text or finds an error."""
-    from jinja2 import TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    source, names = template(draw), {"messages": [{"role": role, "content": draw.choice(["", " a cat ", "x\ny"])} for role in ("system", "query", "document")]}
-    names["messages"][draw.randint(0, 2)]["more"] = draw.choice([1, "", None])
-    names |= draw.choice([{}, {"x": "day"}, {"y": None}])
-    try:
-        text = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True).from_string(source).render(**names)
-    except (TemplateError, TypeError) as error:
-        return Case({"op": "chat_template", "template": source, "names": names, "error": str(error)}, {}, {}, refused="[chat_template] line")
-    return Case({"op": "chat_template", "template": source, "names": names}, {}, {"text": torch.tensor(list(text.encode()), dtype=torch.uint8)}, "bits")
-
-
 def encoded(draw: Draw, programs: Programs) -> str:
     """`posenc encode --precision` of the texts of a folder, beside the same without it."""
     root, config, _ = sentence_folder(draw, programs, draw.randint(1000, 10**9))
@@ -369,10 +341,10 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     failures, count = [], 0
     with one_thread(logging.CRITICAL), torch.no_grad():
         logging.disable(logging.WARNING)
-        cases = [quantized(draw) for _ in range(20)] + [rendered(draw) for _ in range(100)]
+        cases = [quantized(draw) for _ in range(20)]
         count += len(cases)
         failures += judge(cases, programs.compute(cases))
-        for number, compared in enumerate([similarities] * 4 + [classifier, classifier, with_dense, causal, causal, causal, vectors, encoded]):
+        for number, compared in enumerate([similarities] * 4 + [adapted, classifier, classifier, with_dense, causal, causal, causal, vectors, encoded]):
             count += 1
             why = compared(draw, programs.within(f"{number}-{compared.__name__}"))
             if why:

@@ -131,6 +131,33 @@ def older(draw: Draw, folder: Path) -> None:
     (folder / "modules.json").write_text(json.dumps(listed))
 
 
+def adapted(draw: Draw, model) -> bool:
+    """Gives the first module of a model an adapter at times, which is then saved alone, with the name of its model."""
+    if importlib.util.find_spec("peft") is None or not hasattr(model[0], "auto_model") or draw.coin(0.75):
+        return False
+    import peft
+
+    model.add_adapter(peft.LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
+    return True
+
+
+def without_base(folder: Path) -> None:
+    """The adapter in a folder no longer says where its model is."""
+    file = folder / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": "no/model"}))
+
+
+def frozen(draw: Draw, programs: Programs, folder: Path, *more: object) -> Path:
+    """What `posenc freeze` makes of a folder, or the folder."""
+    if draw.coin():
+        return folder
+    out = Path(f"{folder}-frozen")
+    done = programs.posenc("freeze", folder, out, *more)
+    if done.returncode:
+        raise ValueError(done.stderr)
+    return out
+
+
 def sparse_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, str, list[str]]:
     """The folder, what it has, and options that the command needs for it."""
     from sentence_transformers import SparseEncoder
@@ -143,10 +170,11 @@ def sparse_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, st
     model = SparseEncoder(modules=made, device="cpu", max_active_dims=draw.choice([None, None, 7]),
                           prompts={name: text or "" for name, text in prompts.items()},
                           default_prompt_name=draw.choice([None, *prompts]))  # fmt: skip
+    is_adapted = adapted(draw, model)
     model.save_pretrained(str(folder), create_model_card=False)
     if draw.coin():
         older(draw, folder)
-    return folder, what, []
+    return folder, f"{what}{' with an adapter' if is_adapted else ''}", ["--base", str(programs.folder / f"source-{number}")] if is_adapted else []
 
 
 def dense(file: Path) -> torch.Tensor:
@@ -202,7 +230,8 @@ def encoded(draw: Draw, programs: Programs, folder: Path, more: list[str], model
         if "No route found" in str(error):
             return ""
         if "selected index k out of range" in str(error):  # of a SparseAutoEncoder, which has fewer entries
-            return ""
+            done = programs.posenc("encode", folder, "--text", file, "--out", out, *arguments)
+            return "" if done.returncode and "must be at most hidden_dim" in done.stderr else f"{what}: {done.stderr} for too many entries"
         raise
     done = programs.posenc("encode", folder, "--text", file, "--out", out, *arguments)
     if done.returncode:
@@ -216,6 +245,9 @@ def encoded(draw: Draw, programs: Programs, folder: Path, more: list[str], model
 def decoded(draw: Draw, programs: Programs, folder: Path, arguments: list, model, vectors: torch.Tensor, file: Path, what: str) -> str:
     """The tokens of what the command wrote, as the package decodes it."""
     top = draw.choice([None, 3])
+    done = programs.posenc("encode", folder, "--text", file, "--decode", "--precision", "int8", *arguments)
+    if not done.returncode or "--precision is for" not in done.stderr:
+        return f"{what}: --precision is not refused: {done.stderr}"
     done = programs.posenc("encode", folder, "--text", file, "--decode", *(["--top", top] if top else []), *arguments)
     if done.returncode:
         return f"{what}: {done.stderr.strip()}"
@@ -254,7 +286,7 @@ def lexical(draw: Draw, programs: Programs) -> str:
                 row[token] = max(float(row[token]), weight)
     file, out = programs.folder / "bge.txt", programs.folder / "bge.safetensors"
     file.write_text("\n".join(lines) + "\n")
-    done = programs.posenc("encode", folder, "--text", file, "--out", out, "--sparse")
+    done = programs.posenc("encode", frozen(draw, programs, folder), "--text", file, "--out", out, "--sparse")
     return done.stderr.strip() if done.returncode else compare(dense(out), expected, None)
 
 
@@ -270,9 +302,14 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         for number in range(FOLDERS):
             folder, what, more = sparse_folder(draw, programs, number)
             model = SparseEncoder(str(folder), device="cpu")
+            if "--base" in more:
+                without_base(folder)
+            taken = folder
+            if not any(word in what for word in ("router", "static")) and (taken := frozen(draw, programs, folder, *(more if "--base" in more else []))) != folder:
+                more = [option for option in more if option == "--sparse"]
             for _ in range(3):
                 count += 1
-                if why := encoded(draw, programs, folder, more, model):
+                if why := encoded(draw, programs, taken, more, model):
                     failures.append(Failure(what, why))
             shutil.rmtree(programs.folder / f"source-{number}", ignore_errors=True)
         count += 1

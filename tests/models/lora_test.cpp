@@ -1,11 +1,14 @@
+// posenc-budget: one kind of adapters: read, merged, switched and trained
 // Adapters of PEFT: what is refused, by name, and how they are merged, switched and trained. The
 // differential tests compare random ones with PEFT.
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/init.h>
 
 #include <filesystem>
 
+#include "core/low_rank.h"
 #include "models/encoder/tiny_folder.h"
 #include "posenc/models/adapter_set.h"
 #include "posenc/models/classifier.h"
@@ -120,13 +123,56 @@ TEST(Lora, SettingsThatChangeMoreAreRefusedByName) {
   }
 }
 
-TEST(Lora, ExpressionsOfPythonAloneAreRefused) {
-  for (const char* text : {"(?P<a>query)", "(?<=x)query", "query[", "*query"}) {
+TEST(Lora, ExpressionsThatPythonRefusesOrPosencLacksAreRefused) {
+  const std::pair<const char*, const char*> bad[] = {{"(?<=x)query", "lookbehind"},
+                                                     {"(a)\\1", "references to groups"},
+                                                     {"(?P=a)", "references to groups"},
+                                                     {"(?>a)b", "atomic groups"},
+                                                     {"a*+b", "possessive repeats"},
+                                                     {"(a)?(?(1)b)", "conditions"},
+                                                     {"(?x)a b", "of flags, only i, m and s"},
+                                                     {"query(?i)", "global flags"},
+                                                     {"query[", "unterminated character set"},
+                                                     {"*query", "nothing to repeat"},
+                                                     {"a**", "multiple repeat"},
+                                                     {"(query", "missing )"},
+                                                     {"query)", "unbalanced parenthesis"},
+                                                     {"\\q", "bad escape"},
+                                                     {"é", "characters outside ASCII"}};
+  for (const auto& [text, why] : bad) {
+    SCOPED_TRACE(text);
     TinyAdapter adapter;
     adapter.config["target_modules"] = text;
     EXPECT_ERROR(read_lora_config(adapter.write()), c10::ValueError,
-                 "must be a regular expression");
+                 std::string("must be a regular expression of Python: ") + why);
   }
+}
+
+TEST(Lora, ExpressionsArePythons) {
+  const auto folder = TinyFolder::bert();
+  const std::string base = folder.write();
+  for (const char* text :
+       {".*\\.(q|query)$", "(?i).*QUERY", ".*query\\Z", "(?P<any>.*)\\.query", "(?!.*key).*query",
+        "[]e].*[a-z]{,4}uery", "enc.{3}r.*?query", "(?s:.*)\\.quer[^]x]", "(.*)*(.*)*query"}) {
+    SCOPED_TRACE(text);
+    TinyAdapter adapter;
+    adapter.config["target_modules"] = text;
+    EXPECT_NO_THROW(load_encoder(base, with(adapter.write())));
+  }
+  TinyAdapter other;
+  other.config["target_modules"] =
+      "query|[[:alpha:].]+";  // which is a set of characters, and a bracket
+  EXPECT_ERROR(load_encoder(base, with(other.write())), c10::ValueError, "match no layer");
+}
+
+TEST(Lora, NamesOfAnyLengthMeetExpressions) {
+  TinyAdapter adapter;
+  adapter.config["target_modules"] = "(.*)+y";
+  adapter.add(std::string(200'000, 'x') + "query", 8, 8);
+  EXPECT_ERROR(load_encoder(TinyFolder::bert().write(), with(adapter.write())), c10::ValueError,
+               "must have at most 1000 characters");
+  adapter.config["rank_pattern"] = {{"(.|x)*", 2}};
+  EXPECT_ERROR(load_adapter(adapter.write()), c10::ValueError, "must have at most 1000 characters");
 }
 
 TEST(Lora, EveryTensorAndTargetIsCounted) {
@@ -236,6 +282,54 @@ TEST(Lora, MergesIntoAFolderThatIsNotThere) {
   EXPECT_ERROR(merge_adapters(base, out, with(adapter.write())), c10::ValueError, "not there yet");
 }
 
+TEST(Lora, LayersBeyondTheModelsAreKeptAndHaveNoAdapter) {
+  auto folder = TinyFolder::bert();
+  folder.config["num_hidden_layers"] = 1;
+  const std::string base = folder.write();
+  TempDir dir;
+  const std::string out = dir / "merged";
+  TinyAdapter all;
+  EXPECT_ERROR(load_encoder(base, with(all.write())), WeightsError,
+               "encoder.layer.1.attention.self.query' must be a module of the model");
+  EXPECT_ERROR(merge_adapters(base, out, with(all.write())), WeightsError,
+               "must be a module of the model");
+  TinyAdapter first;
+  first.tensors = StateDict();
+  first.add(kQuery, 8, 8);
+  EXPECT_EQ(merge_adapters(base, out, with(first.write())).changed, 1);
+  const std::string later = "encoder.layer.1.attention.self.query.weight";
+  EXPECT_TRUE(bit_equal(load_tensors(out + "/model.safetensors")[later], folder.tensors[later]));
+  EXPECT_TRUE(bit_equal(load_encoder(out)->forward(adapted_ids()).pooled,
+                        load_encoder(base, with(first.write()))->forward(adapted_ids()).pooled));
+}
+
+TEST(Lora, AnOutputLayerThatIsTiedNoMoreHasBothOfItsBiases) {
+  auto folder = TinyFolder::bert();
+  folder.rename([](const std::string& name) { return "bert." + name; });
+  folder.config["architectures"] = {"BertForMaskedLM"};
+  folder.add_pair("cls.predictions.transform.dense", {8, 8});
+  folder.add_pair("cls.predictions.transform.LayerNorm", {8});
+  folder.add("cls.predictions.bias", {11});
+  TinyAdapter adapter;
+  adapter.config = {
+      {"peft_type", "LORA"}, {"r", 2}, {"target_modules", {"word_embeddings"}}, {"bias", "all"}};
+  const std::string table = "bert.embeddings.word_embeddings", bias = "cls.predictions.bias",
+                    root = "base_model.model.";
+  adapter.tensors = StateDict();
+  adapter.tensors.insert(root + table + ".lora_embedding_A", torch::randn({2, 11}));
+  adapter.tensors.insert(root + table + ".lora_embedding_B", torch::randn({8, 2}));
+  adapter.tensors.insert(root + bias, torch::randn({11}));
+  TempDir dir;
+  const std::string out = dir / "merged";
+  EXPECT_EQ(merge_adapters(folder.write(), out, with(adapter.write())).untied,
+            std::vector<std::string>{"cls.predictions.decoder.weight"});
+  const StateDict merged = load_tensors(out + "/model.safetensors");
+  EXPECT_TRUE(
+      bit_equal(merged["cls.predictions.decoder.weight"], folder.tensors[table + ".weight"]));
+  for (const std::string& name : {bias, std::string("cls.predictions.decoder.bias")})
+    EXPECT_TRUE(bit_equal(merged[name], adapter.tensors[root + bias])) << name;
+}
+
 TEST(AdapterSet, SwitchesAndPutsTheBaseBack) {
   const auto folder = TinyFolder::bert();
   const std::string base = folder.write();
@@ -285,6 +379,76 @@ TEST(LoraTraining, TrainsTheAdapterAlone) {
                "a target must be a linear layer");
   EXPECT_ERROR(add_lora(model, LoraConfig(2).targets({"nothing"})), c10::ValueError,
                "match no layer");
+}
+
+TEST(LoraTraining, StaysWhenTheModelIsMoved) {
+  auto model = load_encoder(TinyFolder::bert().write());
+  const auto tuned = add_lora(model, LoraConfig(2).targets({"query"}));
+  {
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : tuned.parameters()) parameter.normal_();
+  }
+  const auto before = model->forward(adapted_ids()).pooled;
+  model->to(torch::kCPU);  // which gives each parameter its data anew
+  EXPECT_TRUE(bit_equal(model->forward(adapted_ids()).pooled, before));
+  AdapterSet set(model);
+  model->to(torch::kDouble);
+  EXPECT_ERROR(tuned.parameters(), c10::ValueError, "Got other memory of ");
+  EXPECT_ERROR(set.activate({}), c10::ValueError, "Got other memory of ");
+}
+
+/// A linear layer in training: rows 1 to 3 of a weight have an addition.
+struct TrainedLinear {
+  torch::Tensor x = torch::randn({5, 4}).requires_grad_(), weight = torch::randn({6, 4}),
+                a = torch::randn({2, 4}).requires_grad_(),
+                b = torch::randn({3, 2}).requires_grad_();
+
+  TrainedLinear() {
+    attach_additions(weight,
+                     {{.begin = 1, .rows = 3, .a = a, .b = b, .magnitude = {}, .scale = 0.5}});
+  }
+  ~TrainedLinear() { attach_additions(weight, {}); }
+  torch::Tensor forward() const { return linear_rows(x, weight, std::nullopt); }
+  torch::Tensor expected() const {
+    const auto added = torch::matmul(torch::matmul(x, a.t()), b.t()) * 0.5;
+    return torch::matmul(x, weight.t()) + torch::constant_pad_nd(added, {1, 2});
+  }
+};
+
+TEST(LoraTraining, GradientsOfGradientsAreThoseOfItsOperations) {
+  const TrainedLinear layer;
+  const auto second = [&](const torch::Tensor& y) {
+    const std::vector<torch::Tensor> inputs = {layer.x, layer.a, layer.b};
+    torch::Tensor sum = torch::zeros({});
+    for (const auto& grad : torch::autograd::grad({y.pow(3).sum()}, inputs, {}, true, true))
+      sum = sum + grad.pow(2).sum();
+    return torch::autograd::grad({sum}, inputs);
+  };
+  const auto own = second(layer.forward()), expected = second(layer.expected());
+  for (std::size_t i = 0; i < own.size(); ++i)
+    EXPECT_TRUE(torch::allclose(own[i], expected[i], 1e-3, 1e-2)) << i;
+}
+
+TEST(LoraTraining, WhatChangesBeforeBackwardIsNoticed) {
+  for (const auto& changed :
+       {&TrainedLinear::x, &TrainedLinear::weight, &TrainedLinear::a, &TrainedLinear::b}) {
+    const TrainedLinear layer;
+    const auto y = layer.forward();
+    {
+      const torch::NoGradGuard no_grad;
+      (layer.*changed).add_(1.0);
+    }
+    EXPECT_ERROR(y.sum().backward(), c10::Error, "modified by an inplace operation");
+  }
+}
+
+TEST(LoraTraining, PartsOfAWeightHaveTheirRowsOfAnAddition) {
+  const TrainedLinear layer;
+  for (const auto& [begin, rows] :
+       {std::pair(0, 6), std::pair(2, 1), std::pair(0, 2), std::pair(3, 3), std::pair(4, 2)})
+    EXPECT_TRUE(torch::allclose(linear_rows(layer.x, layer.weight, std::nullopt, begin, rows),
+                                layer.expected().narrow(1, begin, rows), 1e-5, 1e-5))
+        << begin;
 }
 
 }  // namespace

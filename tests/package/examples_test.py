@@ -4,6 +4,7 @@
 tests/package/examples_test.py FOLDER LIVE    the folder of their build, and that of small models
 """
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -11,9 +12,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
+
+with_sentences = unittest.skipIf(importlib.util.find_spec("sentence_transformers") is None, "needs sentence-transformers")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 programs: Path
@@ -47,6 +51,39 @@ class Examples(unittest.TestCase):
         self.assertEqual(len(set(lines)), 2)
         self.assertGreaterEqual(float(scores[0]), float(scores[1]))
         self.assertIn("no-such-model", self.run_program("search/dense", "no-such-model", *arguments[1:], status=1).stderr)
+
+    @with_sentences
+    def test_sparse_search_finds_what_the_package_finds(self):
+        from sentence_transformers import SparseEncoder
+
+        (self.folder / "lines.txt").write_text("how do i bake bread\nwhere is the cat\n\nrates rise again\n")
+        arguments = [live / "encoder/masked", "lines.txt", "where is the cat", 2]
+        lines = self.run_program("search/sparse", *arguments).stdout.splitlines()
+        model = SparseEncoder(str(live / "encoder/masked"), device="cpu")
+        texts = ["how do i bake bread", "where is the cat", "rates rise again"]
+        expected = model.similarity(model.encode_query(["where is the cat"]), model.encode_document(texts))[0]
+        self.assert_best(lines, texts, expected)
+        self.assertIn("no-such-model", self.run_program("search/sparse", "no-such-model", *arguments[1:], status=1).stderr)
+
+    @with_sentences
+    def test_late_interaction_finds_what_the_package_finds(self):
+        from sentence_transformers import MultiVectorEncoder
+        from sentence_transformers.base.modules import Normalize, Transformer
+
+        (self.folder / "lines.txt").write_text("how do i bake bread\nwhere is the cat\n\nrates rise again\n")
+        encoder = Transformer(str(live / "encoder/bert"), query_expansion={"strategy": "fixed", "length": 12})
+        model = MultiVectorEncoder(modules=[encoder, Normalize("token_embeddings")], device="cpu")
+        model.save_pretrained(str(self.folder / "model"), create_model_card=False)
+        lines = self.run_program("search/late", "model", "lines.txt", "where is the cat", 2).stdout.splitlines()
+        texts = ["how do i bake bread", "where is the cat", "rates rise again"]
+        self.assert_best(lines, texts, model.similarity(model.encode_query(["where is the cat"]), model.encode_document(texts))[0])
+        self.assertIn("no-such-model", self.run_program("search/late", "no-such-model", "lines.txt", "x", status=1).stderr)
+
+    def assert_best(self, lines: list[str], texts: list[str], scores: torch.Tensor):
+        best = scores.topk(2)
+        self.assertEqual([line.split("\t")[1] for line in lines], [texts[i] for i in best.indices])
+        for line, score in zip(lines, best.values):
+            self.assertAlmostEqual(float(line.split("\t")[0]) / float(score), 1.0, places=4)
 
     def test_own_class_computes_what_python_computes_and_its_test_finds_a_difference(self):
         golden = ROOT / "examples/own_class/golden.safetensors"

@@ -1,19 +1,23 @@
-// What posenc does not know of Jinja, by name and line. What templates write,
-// tests/differential/rerank.py compares with Jinja.
-#include "text/chat_template/chat_template.h"
+// ChatTemplate's options, and what posenc does not know of Jinja, by name and line. What templates
+// write, tests/differential/chat_templates.py compares with transformers.
+#include "posenc/text/chat_template.h"
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "support/compare.h"
+#include "support/temp_dir.h"
 
 namespace posenc::testing {
 namespace {
 
-using text::ChatTemplate;
+const std::vector<ChatMessage> kMessages = {{"query", "Where?"}};
 
 std::string rendered(const std::string& source) {
-  return ChatTemplate(source).render(
-      {{"messages", {{{"role", "query"}, {"content", "Where?"}}}}, {"x", "a"}});
+  return ChatTemplate(source).apply(kMessages, ChatTemplateOptions().variables(R"({"x": "a"})"));
 }
 
 TEST(ChatTemplate, WritesWhatItSays) {
@@ -23,40 +27,154 @@ TEST(ChatTemplate, WritesWhatItSays) {
   EXPECT_EQ(rendered("{%- set q = messages | selectattr('role', 'eq', 'query') | map(attribute="
                      "'content') | first | default('none') -%}\n{{ q }}"),
             "Where?");
+  EXPECT_EQ(
+      rendered("{% macro f(a, b='c') %}{{ a ~ b }}{% endmacro %}{{ f(x) }}{{ f(1, [none]) }}"),
+      "ac1[None]");
+}
+
+TEST(ChatTemplate, KnowsBlanksBeyondAscii) {
+  EXPECT_EQ(rendered("{{ '\\u3000\\xa0b\\x1c' | trim }}{{ '\\u2003b '.strip() }}"), "bb");
+  EXPECT_EQ(rendered("a\u3000{{- x -}}\u00a0b"), "aab");
+  EXPECT_EQ(rendered("{{ '\u00e4\u00f6'[1] }}{{ '\u00e4\u00f6' | length }}"), "\u00f62");
+}
+
+TEST(ChatTemplate, BeginsAndContinuesAnswers) {
+  const ChatTemplate chat(
+      "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</s>{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}");
+  const std::vector<ChatMessage> messages = {{"user", "Hi"}, {"assistant", "Well, "}};
+  EXPECT_EQ(chat.apply(messages, ChatTemplateOptions().add_generation_prompt(true)),
+            "<user>Hi</s><assistant>Well,</s><assistant>");
+  EXPECT_EQ(chat.apply(messages, ChatTemplateOptions().continue_final_message(true)),
+            "<user>Hi</s><assistant>Well,");
+  EXPECT_ERROR(
+      chat.apply(messages,
+                 ChatTemplateOptions().continue_final_message(true).add_generation_prompt(true)),
+      c10::ValueError, "must not both be set");
+  EXPECT_ERROR(
+      ChatTemplate("x").apply(messages, ChatTemplateOptions().continue_final_message(true)),
+      c10::ValueError, "the template must write the last message as it is");
+}
+
+TEST(ChatTemplate, TakesSpecialTokensVariablesAndDates) {
+  const ChatTemplate chat("{{ bos_token }}{{ name }}{{ strftime_now('%d %b') }}{{ tools is none }}",
+                          {{"bos_token", "<s>"}});
+  EXPECT_EQ(chat.apply(kMessages, ChatTemplateOptions()
+                                      .variables(R"({"name": {"b": 1.0, "a": [true, null]}})")
+                                      .strftime_now([](const std::string& format) {
+                                        return "(" + format + ")";
+                                      })),
+            "<s>{'b': 1.0, 'a': [True, None]}(%d %b)True");
+  EXPECT_EQ(chat.apply(kMessages).size(), std::string("<s>01 JanTrue").size());
+  EXPECT_EQ(chat.special_tokens().at("bos_token"), "<s>");
+}
+
+TEST(ChatTemplate, ReadsMessagesOfJson) {
+  const ChatTemplate chat("{{ messages[0] | tojson }}");
+  EXPECT_EQ(chat.apply_json(R"([{"role": "user", "content": null, "reasoning": "b"}])"),
+            R"({"thinking": "b", "role": "user", "reasoning": "b", "reasoning_content": "b"})");
+  EXPECT_ERROR(chat.apply_json("{}"), c10::ValueError,
+               "messages must be a list of JSON. Got a dict");
+  EXPECT_ERROR(chat.apply_json("[1]"), c10::ValueError, "each message must be an object of JSON");
+  EXPECT_ERROR(chat.apply_json("[{]"), c10::ValueError, "must have JSON in UTF-8");
+  EXPECT_ERROR(chat.apply_json("[12345678901234567890]"), c10::ValueError, "in 64 bits");
+  EXPECT_ERROR(chat.apply_json("[]"), c10::ValueError, "there must be at least one message");
+  EXPECT_ERROR(chat.apply({{"user", "\xff"}}), c10::ValueError, "a content must be UTF-8");
+  EXPECT_ERROR(chat.apply(kMessages, ChatTemplateOptions().variables("[]")), c10::ValueError,
+               "variables must be an object of JSON. Got '[]'");
+  EXPECT_ERROR(chat.apply(kMessages, ChatTemplateOptions().variables(R"({"messages": 1})")),
+               c10::ValueError, "variables must not have messages");
+}
+
+TEST(ChatTemplate, IsReadFromAFolder) {
+  const std::string folder = POSENC_LIVE_DIR "/encoder/reranker";
+  const auto tokenizer = Tokenizer::from_folder(folder);
+  EXPECT_ERROR(ChatTemplate::from_folder(folder, tokenizer), c10::ValueError,
+               "must have a chat template of the name 'default'");
+  const TempDir scratch;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(scratch / name).parent_path());
+    std::ofstream(scratch / name) << text;
+  };
+  write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "a"},
+                                                       {"name": "tool_use", "template": "b"}]})");
+  const auto at = [&](const std::string& name) {
+    return ChatTemplate::from_folder(scratch.path().string(), tokenizer, name).source();
+  };
+  EXPECT_EQ(at("default") + at("tool_use"), "ab");
+  write("chat_template.jinja", "c");
+  write("additional_chat_templates/rag.jinja", "d");
+  EXPECT_EQ(at("default") + at("rag"), "cd");
+  EXPECT_ERROR(at("tool_use"), c10::ValueError, "must have a chat template of the name 'tool_use'");
 }
 
 TEST(ChatTemplate, NamesWhatItDoesNotKnow) {
   const auto refuses = [](const std::string& source, const std::string& why) {
     EXPECT_ERROR(rendered(source), c10::ValueError, "[chat_template] line " + why);
   };
-  refuses("\n{% macro a() %}{% endmacro %}",
-          "2: 'macro' is a statement that posenc does not know: it has set, for and if");
-  refuses("{{ x | upper }}", "1: the filter 'upper' is not known to posenc");
-  refuses("{{ x | trim('a') }}", "1: these arguments of trim are not known to posenc");
+  refuses("\n{% include 'a' %}", "2: 'include' is a statement that posenc does not know: it has ");
+  refuses("{% for a in x recursive %}{% endfor %}", "1: 'recursive' is where %} must be");
+  refuses("{% break %}", "1: 'break' must be in a loop");
+  refuses("{{ x | title }}", "1: the filter 'title' is not known to posenc");
+  refuses("{{ x is lower }}", "1: the test 'lower' is not known to posenc");
+  refuses("{{ x | trim(1, 2) }}", "1: trim must have at most 1 arguments. Got 2");
+  refuses("{{ x | join(e='a') }}", "1: the argument 'e' of join is not known, or twice");
   refuses("{{ messages | selectattr('role', 'odd', 1) | first }}",
-          "1: these arguments of selectattr are not known to posenc");
-  refuses("{{ x.strip() }}", "1: '(' is where }} must be");
-  refuses("{{ x ~ 'b' }}", "1: '~' is where }} must be");
-  refuses("{{ 'a' if x else 'b' }}", "1: 'if' is where }} must be");
-  refuses("{% for m in messages if m %}{% endfor %}", "1: 'if' is where %} must be");
+          "1: these arguments of odd are not known to posenc");
+  refuses("{{ x.format(1) }}", "1: the attribute format of a str is not known to posenc");
+  refuses("{{ messages.append(1) }}", "1: the attribute append of a list is not known to posenc");
+  refuses("{{ x.__class__ }}", "1: the attribute __class__ must not be asked for");
+  refuses("{{ x % 2 }}", "1: the operation % of str and int is not known to posenc");
+  refuses("{{ x + 1 }}", "1: the operation + of str and int is not known to posenc");
+  refuses("{{ (x | safe) + x }}", "1: the operation + of Markup and str is not known to posenc");
+  refuses("{{ 1\n // 0 }}", "2: the divisor must not be 0");
+  refuses("{{ 9223372036854775807 + 1 }}", "1: integers must be in 64 bits");
+  refuses("{{ '\u00df' | upper }}", "1: the case of letters beyond ASCII is changed");
+  refuses("{{ messages | map('upper') }}", "1: a generator is written as a text");
+  refuses("{{ f(*x) }}", "1: '*' is where a value must be");
   refuses("{{ x", "1: a tag does not end");
   refuses("{# x", "1: a comment does not end");
   refuses("{{ 'x }}", "1: a string does not end");
-  refuses("{{ '\\u0041' }}", "1: a string must have no other escapes than");
+  refuses("{{ '\\N{DASH}' }}", "1: a string must not have the escape \\N");
   refuses("{{ x $ }}", "1: a tag must not have '$'");
+  refuses("{{ (x] }}", "1: ']' closes nothing");
   refuses("{% if x %}a", "1: the end of a tag or of the template is where endif must be");
   refuses("{% endif %}", "1: 'endif' is a statement that posenc does not know");
-  refuses("{{ messages }}", "1: a list or an object is written as a text, which posenc does not");
-  refuses("{% for m in x %}{% endfor %}", "1: what is gone through must be a list");
-  refuses("{{ nothing.role }}", "1: what has the attribute role must be defined");
-  refuses("{{ messages[x] }}{{ messages['role'][0] }}", "1: what has items must be defined");
-  refuses("{% set m = messages | map(attribute='role') %}",
-          "1: after map there must be first, join, list or a filter of items, unless it is in for");
+  refuses("{% for m in 3 %}{% endfor %}", "1: what is gone through must be a list or another");
+  refuses("{% for a, b in [[1]] %}{% endfor %}", "1: there must be a value for each of 2 names");
+  refuses("{{ nothing.role }}", "1: what has the attribute role must be defined. Got 'nothing'");
+  refuses("{{ nothing['a'] }}", "1: what has items must be defined. Got 'nothing'");
+  refuses("{{ nothing() }}", "1: what is called must be defined. Got 'nothing'");
+  refuses("{% set x.y = 1 %}", "1: x must be a namespace, to set its y");
+  refuses("\n{{ raise_exception('No ' ~ x) }}", "2: the template raises: No a");
+  refuses("{{ strftime_now('%Q') }}", "1: strftime_now has the format '%Q'");
+}
+
+TEST(ChatTemplate, EndsWhateverATemplateSays) {
+  const auto refuses = [](const std::string& source, const std::string& why) {
+    EXPECT_ERROR(rendered(source), c10::ValueError, why);
+  };
   refuses("{{ " + std::string(200, '(') + "x" + std::string(200, ')') + " }}",
-          "1: statements and expressions must not be so deep");
+          "statements and expressions must not be so deep");
   std::string longest = "{{ x";
   for (int i = 0; i < 2000; ++i) longest += ".x";
-  refuses(longest + " }}", "1: a tag must not be so long");
+  refuses(longest + " }}", "a tag must not be so long");
+  refuses("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "must not be so deep");
+  refuses("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+          "the template makes too much, or does not end");
+  refuses(
+      "{% set n = namespace(t='aaaaaaaa') %}{% for a in range(60) %}{% set n.t = n.t + n.t %}"
+      "{% endfor %}",
+      "the template makes too much, or does not end");
+  refuses("{{ 'aaaa' * 1000000000 }}", "a text must not be so long");
+  refuses("{{ range(100001) }}", "a range must have at most 100000 numbers");
+  EXPECT_EQ(rendered("{% set n = namespace() %}{% set n.n = n %}{{ n.n.n is defined }}"), "True");
+}
+
+TEST(ChatTemplate, IsPrinted) {
+  std::ostringstream text;
+  text << ChatTemplate("{{ x }}");
+  EXPECT_EQ(text.str(), "posenc::ChatTemplate(bytes=7)");
 }
 
 }  // namespace

@@ -7,9 +7,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "posenc/models/frozen_file.h"
 #include "posenc/models/save_pretrained.h"
 #include "posenc/weights/save.h"
 #include "support/compare.h"
@@ -105,6 +107,43 @@ TEST_F(MultiVectors, FewerVectorsOfDocuments) {
       torch::equal(model.encode_document(texts_, pooled).lengths, torch::tensor({3, 2, 2, 5, 2})));
   EXPECT_TRUE(
       torch::equal(model.encode_query(texts_, pooled).lengths, torch::full({5}, 9, torch::kLong)));
+}
+
+TEST_F(MultiVectors, OfAFrozenFolder) {
+  const auto plain = load_multi_vector_encoder(path());
+  const TempDir out;
+  freeze_folder(path(), out / "frozen");
+  const auto frozen = load_multi_vector_encoder(out / "frozen");
+  for (const auto task : {sentence::Task::None, sentence::Task::Query}) {
+    const auto how = MultiVectorEncodeOptions().task(task);
+    EXPECT_TRUE(
+        bit_equal(frozen.encode(texts_, how).embeddings, plain.encode(texts_, how).embeddings));
+  }
+}
+
+// Stanford's ColBERT has its projection among the weights of the encoder.
+TEST_F(MultiVectors, OfAFrozenFolderOfStanford) {
+  for (const char* file : {"modules.json", "config_sentence_transformers.json"})
+    std::filesystem::remove(path() + "/" + file);
+  auto config = nlohmann::json::parse(kConfig);
+  config["architectures"] = {"HF_ColBERT"};
+  write_text(path() + "/config.json", config.dump());
+  write_text(path() + "/artifact.metadata", R"({"query_maxlen": 8})");
+  StateDict tensors;
+  for (const auto& item : load_tensors(path() + "/model.safetensors"))
+    tensors.insert("bert." + item.key(), item.value());
+  tensors.insert("linear.weight", torch::randn({6, 16}));
+  save_tensors(path() + "/model.safetensors", tensors);
+  const auto plain = load_multi_vector_encoder(path()).encode_query(texts_);
+  EXPECT_EQ(plain.embeddings.sizes(), at::IntArrayRef({40, 6}));
+  const TempDir out;
+  for (int time = 0; time < 2; ++time) {  // the second replaces the first
+    LoadReport report;
+    freeze_folder(path(), out / "frozen", {}, LoadOptions().report(&report));
+    EXPECT_TRUE(report.unexpected.empty());
+    EXPECT_TRUE(bit_equal(load_multi_vector_encoder(out / "frozen").encode_query(texts_).embeddings,
+                          plain.embeddings));
+  }
 }
 
 TEST_F(MultiVectors, OptionsOutOfRange) {

@@ -87,6 +87,11 @@ TEST(Reranker, Errors) {
                "must be a CrossEncoder, or a ...ForSequenceClassification or ...ForCausalLM alone");
 }
 
+TEST(Reranker, IsToldFromModelsOfVectors) {
+  EXPECT_TRUE(is_reranker(kFolders + "reranker"));
+  EXPECT_FALSE(is_reranker(kFolders + "bert"));
+}
+
 TEST(Reranker, IsPrinted) {
   std::ostringstream text;
   text << load_reranker(kFolders + "reranker");

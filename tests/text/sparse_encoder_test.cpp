@@ -10,6 +10,7 @@
 
 #include "posenc/models/classifier.h"
 #include "posenc/models/frozen_file.h"
+#include "posenc/models/save_sentence_model.h"
 #include "posenc/weights/safetensors.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
@@ -113,6 +114,8 @@ TEST(SparseEncoder, IsFrozenAsItsHeadIs) {
   const TempDir out;
   freeze_folder(folder.path(), out / "frozen");
   EXPECT_TRUE(bit_equal(dense(load_sparse_encoder(out / "frozen").encode(kSparseTexts)), plain));
+  freeze_folder(kMasked, out / "bare");
+  EXPECT_TRUE(bit_equal(dense(load_sparse_encoder(out / "bare").encode(kSparseTexts)), plain));
 }
 
 TEST(SparseEncoder, KeepsTheLargest) {
@@ -151,8 +154,16 @@ TEST(SparseEncoder, DecodesByDescendingWeight) {
   EXPECT_TRUE(tokens[1].empty());
   EXPECT_EQ(model.decode(vectors, 1)[0].size(), 1);
   EXPECT_ERROR(model.decode(vectors, 0), c10::ValueError, "top_k must be positive. Got 0");
-  vectors.width = 3;
-  EXPECT_ERROR(model.decode(vectors), c10::ValueError, "vectors must have the width");
+  auto other = vectors;
+  other.width = 3;
+  EXPECT_ERROR(model.decode(other), c10::ValueError, "vectors must have the width");
+  other = vectors;
+  other.values = torch::tensor({0.5F, 7.0F, 2.0F, 7.0F, 0.5F, 7.0F}).slice(0, 0, 6, 2);
+  EXPECT_EQ(model.decode(other, 1)[0][0].weight, 2.0F) << "of values that are not contiguous";
+  other.crow_indices = torch::tensor({int64_t{0}, int64_t{9}, int64_t{3}});
+  EXPECT_ERROR(model.decode(other), c10::ValueError, "crow_indices must ascend");
+  other.crow_indices = vectors.crow_indices.to(torch::kInt);
+  EXPECT_ERROR(model.decode(other), c10::TypeError, "crow_indices must be int64");
 }
 
 // Presence, not a count, and no special tokens.
@@ -187,12 +198,38 @@ TEST(SparseEncoder, WeightsCanBeByTokens) {
   ASSERT_EQ(vectors.values.numel(), 1);
   EXPECT_EQ(vectors.values.item<float>(), 2.5F);
   EXPECT_EQ(vectors.col_indices.item<int64_t>(), model.tokenizer().token_to_id("library"));
-  folder.put("0/idf.json", {{"library", "much"}});
-  EXPECT_ERROR(load_sparse_encoder(folder.path()), c10::ValueError, "library must be a number");
+  for (const json& value : {json("much"), json(1e300)}) {
+    folder.put("0/idf.json", {{"library", value}});
+    EXPECT_ERROR(load_sparse_encoder(folder.path()), c10::ValueError,
+                 "library must be a finite number");
+  }
   for (const char* path : {"../../idf.json", "other.json"}) {
     folder.put("0/config.json", {{"path", path}});
     EXPECT_ERROR(load_sparse_encoder(folder.path()), c10::ValueError,
                  "path must be a file in the folder");
+  }
+}
+
+TEST(SparseEncoder, ATableHasAWeightForEachToken) {
+  SparseFolder folder;
+  folder.add_static("0");
+  folder.list({{"SparseStaticEmbedding", "0"}});
+  const int64_t count = load_sparse_encoder(folder.path()).tokenizer().vocab_size();
+  StateDict tensors;
+  tensors.insert("weight", torch::randn({count - 1}));
+  save_safetensors(folder.path() + "/0/model.safetensors", tensors);
+  EXPECT_ERROR(load_sparse_encoder(folder.path()), c10::ValueError,
+               "weight must have an entry for each token, " + std::to_string(count) + ". Got " +
+                   std::to_string(count - 1));
+}
+
+TEST(SparseEncoder, OtherSimilaritiesThanItsOwnStandForNone) {
+  SparseFolder folder;
+  folder.list_splade();
+  for (const auto& [name, is_known] : {std::pair("euclidean", true), {"maxsim", false}}) {
+    folder.put("config_sentence_transformers.json",
+               {{"model_type", "SparseEncoder"}, {"similarity_fn_name", name}});
+    EXPECT_EQ(read_sentence_folder(folder.path()).similarity_fn_name.has_value(), is_known);
   }
 }
 
@@ -216,8 +253,33 @@ TEST(SparseEncoder, TakesTheRouteOfATask) {
   EXPECT_TRUE(bit_equal(dense(model.encode_document(kSparseTexts)), splade));
   EXPECT_TRUE(bit_equal(dense(model.encode(kSparseTexts)), splade));
   EXPECT_LE(model.encode_query({"library"}).values.numel(), 2);
+  const TempDir out;
+  EXPECT_ERROR(freeze_folder(folder.path(), out / "frozen"), c10::ValueError,
+               "the model must have one route. Got a Router");
+  const auto stages =
+      SentenceStages(SentenceStagesOptions(model.width()).stages({sentence::SpladePooling{}}));
+  EXPECT_ERROR(save_sentence_model(load_classifier(kMasked), stages, out / "saved",
+                                   SaveSentenceModelOptions(folder.path())),
+               c10::ValueError, "source must be a model without a Router");
+  EXPECT_EQ(out.entries(), 0U);
   folder.remove("query/model.safetensors");
   EXPECT_ERROR(load_sparse_encoder(folder.path()), WeightsError, "must hold model.safetensors");
+}
+
+TEST(SparseEncoder, WeightsByTokensAreNotSaved) {
+  SparseFolder folder;
+  folder.list({{"MLMTransformer", ""}, {"SpladePooling", "1"}, {"SparseStaticEmbedding", "2"}});
+  folder.put("1/config.json", json::object());
+  folder.put("2/config.json", {{"path", "idf.json"}});
+  folder.put("2/idf.json", {{"library", 2.5}});
+  const int64_t width = load_sparse_encoder(kMasked).width();
+  const auto stages = SentenceStages(SentenceStagesOptions(width).stages(
+      {sentence::SpladePooling{}, sentence::SparseStaticEmbedding{width}}));
+  const TempDir out;
+  EXPECT_ERROR(save_sentence_model(load_classifier(kMasked), stages, out / "saved",
+                                   SaveSentenceModelOptions(folder.path())),
+               c10::ValueError, "stage 2 must have its weights in model.safetensors. Got ");
+  EXPECT_EQ(out.entries(), 0U);
 }
 
 TEST(SparseEncoder, RefusesWhatItCannotRead) {
@@ -259,6 +321,10 @@ TEST(SparseEncoder, TakesTheLargestWeightOfEachToken) {
   save_safetensors(folder.path() + "/sparse_linear.pt", tensors);
   const auto model = load_sparse_encoder(folder.path());
   const auto got = dense(model.encode({"the library the"}));
+  const TempDir out;
+  freeze_folder(folder.path(), out / "frozen");
+  const auto frozen = load_sparse_encoder(out / "frozen").encode({"the library the"});
+  EXPECT_TRUE(bit_equal(dense(frozen), got)) << "with its heads";
   auto encoder = load_encoder(folder.path());
   const auto ids = model.tokenizer().encode_ids("the library the");
   const auto hidden =

@@ -43,12 +43,14 @@ struct SentenceFolder {
 };
 
 /// Of which class a folder is: that of `model_type` in config_sentence_transformers.json, where
-/// ColBERT is MultiVector; else by `architectures` in config.json: HF_ColBERT is MultiVector, and,
-/// without a modules.json, classes that end in ForSequenceClassification or ForCausalLM are
-/// CrossEncoder; else Dense.
+/// ColBERT is MultiVector; without one, MultiVector for a `query_prefix` or `document_prefix` in
+/// it, as older releases of PyLate wrote; else by `architectures` in config.json: HF_ColBERT is
+/// MultiVector, and, without a modules.json, classes that end in ForSequenceClassification or
+/// ForCausalLM are CrossEncoder; else Dense. `base`: of an adapter's folder, LoadOptions::base,
+/// whose config.json that is.
 ///
 /// Errors: WeightsError for files that cannot be read; c10::ValueError for another model_type.
-SentenceKind inspect_sentence_kind(const std::string& folder);
+SentenceKind inspect_sentence_kind(const std::string& folder, const std::string& base = "");
 
 /// Reads a folder that sentence-transformers wrote, as `kind`, which is the folder's own unless it
 /// is set. As Sparse can be read, besides, a `...ForMaskedLM` without a modules.json, whose logits

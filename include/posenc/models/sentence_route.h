@@ -38,11 +38,10 @@ struct SentenceStageFolder {
   sentence::Stage stage;  ///< what it computes
   std::string folder;     ///< empty for one that has no files
   /// Its file of weights, if it is not model.safetensors or pytorch_model.bin in the folder: of a
-  /// SparseStaticEmbedding one of weights by tokens, and BGE-M3's sparse_linear.pt.
+  /// SparseStaticEmbedding one of weights by tokens, of a Dense one of its module `linear`.
   std::string weights = {};
-  /// The file in which the module `linear` of a Dense is, if it has none of its own.
-  std::string linear_file = {};
-  std::string linear_prefix = {};  ///< of its names in that file
+  /// What its names in that file begin with, where it has those of the encoder too.
+  std::string prefix = {};
 };
 
 /// The stages through which texts of some tasks go: a Router has several, and a model without one a

@@ -97,9 +97,10 @@ class MultiVectorEncoder {
 };
 
 /// Loads a model from a folder: of a MultiVectorEncoder; of PyLate, whose config has the model_type
-/// ColBERT; of Stanford's ColBERT, with the class HF_ColBERT, `linear.weight` and
-/// artifact.metadata; or a dense one with `colbert_linear.pt`, as that of bge-m3. `load` are the
-/// options of load_encoder(); its report has the tensors of the encoder and of the stages.
+/// ColBERT, or none and the prefix of queries; of Stanford's ColBERT, with the class HF_ColBERT,
+/// `linear.weight` and artifact.metadata; or a dense one with `colbert_linear.pt`, as that of
+/// bge-m3. `load` are the options of load_encoder(); its report has the tensors of the encoder and
+/// of the stages.
 ///
 /// Errors: those of read_sentence_folder(), load_sentence_stages(), load_encoder() and
 /// Tokenizer::from_folder(); c10::ValueError for a query expansion whose token is not in the

@@ -98,6 +98,12 @@ class Reranker {
   std::shared_ptr<const text::RerankerParts> parts_;
 };
 
+/// Whether a folder is one that load_reranker() loads; others make vectors. An adapter, alone or in
+/// `load`, makes a classifier of any model that it was trained to classify with.
+///
+/// Errors: those of inspect_sentence_kind() and inspect_head().
+bool is_reranker(const std::string& folder, const LoadOptions& load = {});
+
 /// Loads a CrossEncoder of sentence-transformers, a classifier of transformers, or a
 /// `...ForCausalLM` that answers with `yes` or `no`, which need no files of sentence-transformers.
 /// `load` are the options of load_classifier() and load_encoder().

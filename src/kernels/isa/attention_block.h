@@ -10,8 +10,8 @@ namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
 // Some queries of one sequence and head, whose own keys are first .. first + rows - 1, and the keys
-// that any of them sees: `count` from first_key on, an even number, whose bias and mask the pointers
-// are at.
+// that any of them sees: `count` from first_key on, an even number, whose bias and mask the
+// pointers are at.
 struct Block {
   const float *query, *bias, *mask;
   const float* relative;     // this head's entry of distance 0, or null

@@ -84,6 +84,7 @@ void AdapterSet::add(const std::string& name, const LoraAdapter& adapter) {
 void AdapterSet::activate(const std::vector<std::string>& names,
                           const std::vector<double>& scales) {
   lora::AdapterSetState& state = *state_;
+  state.model.check_in_place(lora::kSet);
   TORCH_CHECK_VALUE(scales.empty() || scales.size() == names.size(), "[", lora::kSet,
                     "] scales must be one for each name, or none. Got ", scales.size(), " for ",
                     names.size());

@@ -4,6 +4,7 @@
 #include <ATen/ops/equal.h>
 
 #include "models/encoder/names.h"
+#include "models/encoder/zero_biases.h"
 #include "models/heads/config.h"
 #include "models/save/heads.h"
 #include "models/save/tensors.h"
@@ -46,6 +47,9 @@ LiveModel live_encoder(const EncoderImpl& model, const EncoderConfig& config_) {
   EncoderConfig config = config_;
   config.options.origin().layout = 0;  // the names that transformers has now
   live.parts = encoder_parts(model, config);
+  // Zeros that the class has not, which must stay so.
+  for (const AbsentBias& bias : absent_biases(config, encoder_save_options(config).prefix()))
+    if (live.parts.contains(bias.name)) live.parts.erase(bias.name);
   live.names = {config.whole.text("model_type", ""),
                 {config.model.prefix, config.model.old_prefix},
                 encoder_key_map(config)};
@@ -54,7 +58,24 @@ LiveModel live_encoder(const EncoderImpl& model, const EncoderConfig& config_) {
   return live;
 }
 
+void set_module(LiveModel& live, std::shared_ptr<torch::nn::Module> module) {
+  live.module = std::move(module);
+  for (const auto& item : live.module->named_parameters())
+    live.memory.emplace(item.key(), item.value().const_data_ptr());
+}
+
 }  // namespace
+
+void LiveModel::check_in_place(const char* caller) const {
+  for (const auto& item : module->named_parameters()) {
+    const auto found = memory.find(item.key());
+    TORCH_CHECK_VALUE(found != memory.end() && found->second == item.value().const_data_ptr(), "[",
+                      caller,
+                      "] the model must have its device and type before it is given here, and keep "
+                      "them. Got other memory of ",
+                      item.key());
+  }
+}
 
 std::string LiveModel::class_name(const std::string& part) const {
   if (heads.contains(part)) return part;
@@ -67,7 +88,7 @@ LiveModel live_model(const char* caller, const Encoder& model) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[", caller, "] the model must not be an empty holder");
   const at::NoGradGuard no_grad;
   LiveModel live = live_encoder(*model, config_of(caller, *model));
-  live.module = model.ptr();
+  set_module(live, model.ptr());
   return live;
 }
 
@@ -78,7 +99,7 @@ LiveModel live_model(const char* caller, const Classifier& model) {
   const HeadConfig head = read_head_config(config, model->options.kind());
   config.options.pooling(model->encoder->options.pooling());
   LiveModel live = live_encoder(*model->encoder, config);
-  live.module = model.ptr();
+  set_module(live, model.ptr());
   live.prefix = config.model.prefix;
   for (const auto& item : head_tensors(*model.ptr(), head, config.settings)) {
     live.parts.insert(item.key(), item.value());
@@ -123,7 +144,7 @@ LiveModel live_model(const char* caller, const Seq2SeqModel& model) {
       Settings::parse(caller, "the configuration of the model", model.origin.config);
   const hf::ModelType& type = seq2seq_type(config);
   LiveModel live;
-  live.module = model.model.ptr();
+  set_module(live, model.model.ptr());
   live.parts = seq2seq_parts(*model.model, type, model.model->options);
   const std::string prefix = type.seq2seq->family->prefix;
   live.names = {type.type, {prefix}};

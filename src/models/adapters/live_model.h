@@ -21,10 +21,14 @@ struct LiveModel {
   StateDict parts;                           ///< in the model's memory
   std::map<std::string, KeySource> changes;  ///< how a part is changed from the file's
   ModelNames names;
-  std::set<std::string> heads, tied;  ///< parts of a head; tables to which one is tied
-  std::string prefix;                 ///< of the body in its class in transformers
-  std::string folder;                 ///< that it was loaded from
-  std::string task;                   ///< of a head: SEQ_CLS, ...
+  std::set<std::string> heads, tied;          ///< parts of a head; tables to which one is tied
+  std::string prefix;                         ///< of the body in its class in transformers
+  std::string folder;                         ///< that it was loaded from
+  std::string task;                           ///< of a head: SEQ_CLS, ...
+  std::map<std::string, const void*> memory;  ///< of the module's parameters, which parts share
+
+  /// Throws c10::ValueError, naming `caller`, if Module::to() has moved the parameters since.
+  void check_in_place(const char* caller) const;
 
   /// The name of a part in the class.
   std::string class_name(const std::string& part) const;

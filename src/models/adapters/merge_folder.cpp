@@ -13,6 +13,7 @@
 #include "models/save/copied_files.h"
 #include "models/save/saved_settings.h"
 #include "models/save/write_folder.h"
+#include "models/seq2seq/load.h"
 #include "models/types/model_types.h"
 #include "weights/common/file.h"
 
@@ -25,15 +26,22 @@ constexpr const char* kMerger = "merge_adapters";
 constexpr const char* kTied = "tie_word_embeddings";
 constexpr int64_t kShard = 50'000'000'000;
 
-// The names of a model's tables of tokens, and of the output layers that are tied to them.
+// The names of a model's tables of tokens, of the output layers that are tied to them, and of the
+// bias of one, which is tied as its weight is.
 struct TiedNames {
   std::vector<std::string> tables, outputs;
+  std::string bias, other_bias;
 };
+
+// Of an encoder-decoder: not the encoder alone, as T5EncoderModel saves it.
+bool is_whole(const Settings& config) { return config.flag("is_encoder_decoder", true); }
 
 TiedNames tied_names(const Settings& config, const hf::ModelType& model) {
   TiedNames names;
   if (model.seq2seq != nullptr) {
-    const auto found = model.seq2seq->family->vocabulary(config.of(model.type), *model.seq2seq);
+    const Settings own =
+        is_whole(config) ? seq2seq_settings(config, model.type) : config.of(model.type);
+    const auto found = model.seq2seq->family->vocabulary(own, *model.seq2seq);
     names.tables = {found.shared, found.encoder, found.decoder};
     names.outputs = {found.encoder, found.decoder, found.head};
     return names;
@@ -46,10 +54,14 @@ TiedNames tied_names(const Settings& config, const hf::ModelType& model) {
   const std::string own = classes.is_array() && !classes.empty() && classes[0].is_string()
                               ? classes[0].get<std::string>()
                               : "";
-  if (own.ends_with("ForMaskedLM") && model.heads != nullptr)
-    names.outputs.push_back(model.heads->masked.out + std::string(".weight"));
-  if (own.ends_with("ForPreTraining") && model.heads != nullptr)
-    names.outputs.push_back(model.heads->masked.out + std::string(".weight"));
+  if ((own.ends_with("ForMaskedLM") || own.ends_with("ForPreTraining")) && model.heads != nullptr) {
+    const HeadStructure& head = model.heads->masked;
+    names.outputs.push_back(head.out + std::string(lora::kWeight));
+    if (head.has_both_biases && *head.bias != '\0') {
+      names.bias = head.bias;
+      names.other_bias = head.out + std::string(lora::kBias);
+    }
+  }
   if (own.ends_with("ForCausalLM")) names.outputs.emplace_back("lm_head.weight");
   return names;
 }
@@ -66,6 +78,9 @@ std::vector<std::string> untie(lora::AdaptedSource& source, nlohmann::json& obje
       untied.push_back(output);
     }
   }
+  if (untied.empty() || names.bias.empty()) return untied;
+  source.keep(names.other_bias, names.bias, /*with_changes=*/true);
+  source.keep(names.bias, names.other_bias, /*with_changes=*/true);
   return untied;
 }
 
@@ -79,6 +94,23 @@ std::string prefix_for(const io::TensorSource& source, std::size_t count,
   return entries.size() > count && !has_own ? model.prefix : "";
 }
 
+lora::ModelNames names_of(const Settings& config, const hf::ModelType& model,
+                          const io::TensorSource& file) {
+  lora::ModelNames names = {config.text("model_type", ""), {model.prefix, model.old_prefix}};
+  if (model.seq2seq != nullptr && is_whole(config)) {
+    const Seq2SeqFamily& family = *model.seq2seq->family;
+    names.prefixes.emplace_back(family.prefix);
+    const Settings own = seq2seq_settings(config, model.type);
+    const io::RenamedSource by_class(file, "", family.renames(*model.seq2seq));
+    names.later = seq2seq_later_layers(family, family.options(own, *model.seq2seq), by_class);
+  } else if (model.layers != nullptr || *model.part != '\0') {
+    const EncoderConfig own = read_encoder_config(config);
+    names.map = encoder_key_map(own);
+    names.later = encoder_later_layers(own, file, encoder_prefix(own, file, ""));
+  }
+  return names;
+}
+
 // Has `use` called with the tensors of the model, of which all have been checked.
 template <typename Use>
 auto with_source(const char* caller, const AdaptedFolder& place, const Use& use) {
@@ -88,15 +120,10 @@ auto with_source(const char* caller, const AdaptedFolder& place, const Use& use)
   const hf::ModelType* const model = hf::find_model_type(type);
   TORCH_CHECK_VALUE(model != nullptr, config.where(),
                     "model_type must be one that posenc knows. Got ", type);
-  std::vector<std::string> prefixes = {model->prefix, model->old_prefix};
-  if (model->seq2seq != nullptr) prefixes.emplace_back(model->seq2seq->family->prefix);
-  const KeyMap map = model->layers != nullptr || *model->part != '\0'
-                         ? encoder_key_map(read_encoder_config(config))
-                         : KeyMap();
   const std::string path = weights_in(caller, place.folder);
   return io::in_context(caller, path, [&] {
     const io::FileSource file(path);
-    lora::AdaptedSource source(file, std::move(adapters), {type, prefixes, map});
+    lora::AdaptedSource source(file, std::move(adapters), names_of(config, *model, file));
     std::set<std::string> all;
     for (const auto& entry : source.entries()) all.insert(entry.name);
     source.check_targets(all);

@@ -271,8 +271,7 @@ namespace {
 
 LoraTraining training_of(LiveModel model, LoraConfig config, const LoraAdapter* from) {
   check_config("[add_lora] ", config);
-  TORCH_CHECK_VALUE(!config.lora_bias() && !config.fan_in_fan_out(),
-                    "[add_lora] lora_bias and fan_in_fan_out must be false. Got true");
+  TORCH_CHECK_VALUE(!config.lora_bias(), "[add_lora] lora_bias must be false. Got true");
   // Classes of PEFT for these tasks save the output layer too.
   const std::vector<std::string> outputs = config.task_type() == "QUESTION_ANS"
                                                ? std::vector<std::string>{"qa_outputs"}
@@ -308,6 +307,7 @@ LoraTraining training_of(LiveModel model, LoraConfig config, const LoraAdapter* 
 }  // namespace lora
 
 StateDict LoraTraining::named_parameters() const {
+  state_->model.check_in_place(lora::kAdd);
   StateDict named;
   for (const lora::Target& one : state_->targets) {
     named.insert(one.module + ".lora_A.weight", one.a);
@@ -325,6 +325,7 @@ StateDict LoraTraining::named_parameters() const {
 std::vector<torch::Tensor> LoraTraining::parameters() const { return named_parameters().values(); }
 
 LoraAdapter LoraTraining::adapter() const {
+  state_->model.check_in_place(lora::kAdd);
   LoraAdapter adapter = {state_->config, StateDict(), ""};
   adapter.config.targets(state_->written_targets());
   for (const lora::Target& one : state_->targets) {

@@ -114,10 +114,13 @@ void read_encoder_folder(const char* caller, const std::string& folder, const Lo
     const std::string type = config.whole.text("model_type", "");
     const io::FileSource file(path);
     const io::RenamedSource renamed(file, options.prefix(), options.key_map());
-    lora::AdaptedSource source(
-        renamed, std::move(adapters),
-        {type, {config.model.prefix, config.model.old_prefix}, encoder_key_map(config)},
-        options.prefix());
+    lora::ModelNames names = {type, {config.model.prefix, config.model.old_prefix}};
+    if (!adapters.empty()) {
+      names.map = encoder_key_map(config);
+      names.later =
+          encoder_later_layers(config, renamed, encoder_prefix(config, renamed, options.prefix()));
+    }
+    lora::AdaptedSource source(renamed, std::move(adapters), names, options.prefix());
     Leftovers leftovers(source, load, {type, config.model.type});
     leftovers.add_unused_patterns(renamed);
     EncoderFolder open(caller, own, load, std::move(config), path, source, leftovers);

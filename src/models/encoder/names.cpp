@@ -281,17 +281,25 @@ KeyMap encoder_key_map(const EncoderConfig& config) {
   return key_map_of(config, config.structure.keys);
 }
 
+KeyMap encoder_later_layers(const EncoderConfig& config, const io::TensorSource& source,
+                            const std::string& prefix) {
+  KeyMap map;
+  if (config.structure.numbering != nullptr) {
+    config.structure.numbering->drop_later(map, config, source, prefix);
+    return map;
+  }
+  for (const EncoderLayerKeys& keys : config.structure.keys) {
+    for (const std::string& layer : encoder_layer_patterns(keys))
+      drop_later_layers(map, source, prefix, layer, {config.options.encoder().num_layers()});
+  }
+  return map;
+}
+
 LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& prefix, bool drops_later) {
-  KeyMap map = encoder_key_map(config);
-  if (drops_later && config.structure.numbering != nullptr) {
-    config.structure.numbering->drop_later(map, config, source, prefix);
-  } else if (drops_later) {
-    for (const EncoderLayerKeys& keys : config.structure.keys) {
-      for (const std::string& layer : encoder_layer_patterns(keys))
-        drop_later_layers(map, source, prefix, layer, {config.options.encoder().num_layers()});
-    }
-  }
+  KeyMap map;
+  if (drops_later) map = encoder_later_layers(config, source, prefix);
+  for (KeyRule& rule : encoder_key_map(config)) map.push_back(std::move(rule));
   return LoadOptions().prefix(prefix).cast(true).key_map(std::move(map));
 }
 

@@ -59,6 +59,10 @@ std::vector<std::string> words_in(const char* text);
 /// How the tensors of a file become an Encoder's, by all names that files have for them.
 KeyMap encoder_key_map(const EncoderConfig& config);
 
+/// Rules that drop the layers of a file which a configuration with fewer does not have.
+KeyMap encoder_later_layers(const EncoderConfig& config, const io::TensorSource& source,
+                            const std::string& prefix);
+
 /// Rules that drop what a class has beside the encoder, as far as it is known.
 KeyMap encoder_dropped_map(const EncoderStructure& structure);
 

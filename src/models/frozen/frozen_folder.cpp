@@ -17,12 +17,13 @@
 #include "models/lora/adapted_folder.h"
 #include "models/save/copied_files.h"
 #include "models/save/write_folder.h"
-#include "models/sentence/modules.h"
+#include "models/sentence/colbert.h"
 #include "models/sentence/stage_settings.h"
 #include "models/seq2seq/load.h"
 #include "models/types/model_types.h"
 #include "posenc/models/inspect_folder.h"
 #include "posenc/models/sentence_folder.h"
+#include "posenc/weights/state_dict.h"
 
 namespace posenc {
 namespace {
@@ -63,8 +64,9 @@ void check_out(const std::string& folder, const std::string& out, const FolderPa
     if (!fs::is_directory(fs::path(out) / inner, unknown)) continue;
     for (const auto& entry : fs::directory_iterator(fs::path(out) / inner)) {
       const std::string name = entry.path().filename().string(), whole = in_folder(inner, name);
-      const bool is_replaced =
-          copied.contains(whole) || whole == in_folder(parts.inner, kFrozenFile);
+      const bool is_replaced = copied.contains(whole) ||
+                               whole == in_folder(parts.inner, kFrozenFile) ||
+                               (parts.has_projection && whole == kProjectionFile);
       if (is_replaced || name.front() == '.' || !entry.is_regular_file()) continue;
       TORCH_CHECK_VALUE(!is_weights(name) || name == kFrozenFile, "[", kFolderCaller, "] ", out,
                         ": out must hold no weights of a model. Got ", whole);
@@ -74,6 +76,17 @@ void check_out(const std::string& folder, const std::string& out, const FolderPa
                         whole);
     }
   }
+}
+
+// The weights of Stanford's ColBERT that are not the encoder's, by their names.
+StateDict projection_in(const std::string& folder, const LoadOptions& load) {
+  const SentenceFolder read = read_sentence_folder(folder, SentenceKind::MultiVector, load.base());
+  StateDict projection;
+  for (const auto& stage : load_sentence_stages(read).front()->named_children())
+    for (const auto& item : state_dict(*stage.value())) projection.insert(item.key(), item.value());
+  if (load.report() != nullptr)
+    for (const auto& item : projection) std::erase(load.report()->unexpected, item.key());
+  return projection;
 }
 
 bool are_defaults(const FreezeOptions& options) {
@@ -118,10 +131,12 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
       parts.inner.empty() ? folder : (fs::path(folder) / parts.inner).string();
   FrozenContents contents =
       contents_in(model, with_head && !parts.is_sentence_model, options, load);
+  const StateDict projection = parts.has_projection ? projection_in(folder, load) : StateDict();
   contents.settings[kSettingsFile] = digest_of(
       io::read_text(copied.at(in_folder(parts.inner, kSettingsFile)).string(), kMostText));
   io::in_context(kFolderCaller, out, [&] {
     for (const auto& [name, path] : copied) writer->add_copy(name, path.string());
+    if (parts.has_projection) writer->add_weights(kProjectionFile, projection);
     writer->add_written(in_folder(parts.inner, kFrozenFile),
                         [&](io::AtomicFile& file) { write_frozen(contents, file); });
     writer->commit();

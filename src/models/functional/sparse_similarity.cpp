@@ -1,6 +1,5 @@
 // Similarities of sparse rows: each row of `a` is spread out once, and read at the entries of each
 // row of `b`.
-#include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sparse_csr_tensor.h>
 #include <c10/util/Exception.h>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "core/torch_internals/parts.h"
+#include "models/functional/sparse_rows.h"
 #include "posenc/models/functional/similarity.h"
 
 namespace posenc {
@@ -21,60 +21,6 @@ at::Tensor SparseVectors::to_torch() const {
 
 namespace functional {
 namespace {
-
-// SparseRows that have been checked.
-class SparseRows {
- public:
-  SparseRows(const char* function, const SparseVectors& x)
-      : crow_(indices(function, "crow_indices", x.crow_indices)),
-        col_(indices(function, "col_indices", x.col_indices)),
-        values_(x.values.contiguous()),
-        count_(x.size()) {
-    TORCH_CHECK_TYPE(values_.scalar_type() == at::kFloat, "[", function,
-                     "] values must be float32. Got ", values_.scalar_type());
-    TORCH_CHECK_VALUE(values_.sizes() == col_.sizes(), "[", function,
-                      "] there must be an index for each value. Got ", col_.sizes(), " for ",
-                      values_.sizes());
-    begins_ = crow_.const_data_ptr<int64_t>();
-    columns_ = col_.const_data_ptr<int64_t>();
-    numbers_ = values_.const_data_ptr<float>();
-    TORCH_CHECK_VALUE(count_ >= 0 && begin(0) == 0 && begin(count_) == entries(), "[", function,
-                      "] crow_indices must go from 0 to the number of values, ", entries());
-    for (int64_t row = 0; row < count_; ++row) check_row(function, row, x.width);
-  }
-  SparseRows(const SparseRows&) = delete;
-  SparseRows& operator=(const SparseRows&) = delete;
-
-  int64_t count() const { return count_; }
-  int64_t entries() const { return values_.numel(); }
-  int64_t begin(int64_t row) const { return begins_[row]; }
-  int64_t end(int64_t row) const { return begins_[row + 1]; }
-  int64_t column(int64_t i) const { return columns_[i]; }
-  double value(int64_t i) const { return numbers_[i]; }
-
- private:
-  static at::Tensor indices(const char* function, const char* name, const at::Tensor& given) {
-    TORCH_CHECK_TYPE(given.scalar_type() == at::kLong, "[", function, "] ", name,
-                     " must be int64. Got ", given.scalar_type());
-    TORCH_CHECK_VALUE(given.dim() == 1 && given.is_cpu(), "[", function, "] ", name,
-                      " must be a list on the CPU. Got ", given.sizes());
-    return given.contiguous();
-  }
-  void check_row(const char* function, int64_t row, int64_t width) const {
-    TORCH_CHECK_VALUE(begin(row) <= end(row) && end(row) <= entries(), "[", function,
-                      "] crow_indices must ascend to the number of values, ", entries(), ". Got ",
-                      end(row), " after ", begin(row));
-    for (int64_t i = begin(row), before = -1; i < end(row); before = column(i++))
-      TORCH_CHECK_VALUE(before < column(i) && column(i) < width, "[", function,
-                        "] col_indices must ascend in each row, from 0 to below the width, ", width,
-                        ". Got ", column(i), " after ", before, " in row ", row);
-  }
-
-  at::Tensor crow_, col_, values_;
-  int64_t count_;
-  const int64_t *begins_ = nullptr, *columns_ = nullptr;
-  const float* numbers_ = nullptr;
-};
 
 // finish(sum over columns of term(a_j, b_j)) for the rows n and m of both, where term(x, 0) is
 // alone(x) and term(0, 0) is 0.
@@ -126,7 +72,8 @@ std::vector<double> lengths(const char* function, const SparseVectors& of_rows) 
   std::vector<double> all;
   for (int64_t row = 0; row < rows.count(); ++row) {
     double sum = 0.0;
-    for (int64_t i = rows.begin(row); i < rows.end(row); ++i) sum += rows.value(i) * rows.value(i);
+    for (int64_t i = rows.begin(row); i < rows.end(row); ++i)
+      sum += static_cast<double>(rows.value(i)) * rows.value(i);
     all.push_back(std::max(std::sqrt(sum), 1e-12));
   }
   return all;

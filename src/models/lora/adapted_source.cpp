@@ -2,6 +2,7 @@
 #include "models/lora/adapted_source.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/equal.h>
 
 #include <algorithm>
@@ -31,6 +32,18 @@ bool has_number(const std::string& name) {
 
 std::string without_end(const std::string& name, std::string_view end) {
   return name.substr(0, name.size() - end.size());
+}
+
+// A table which the encoder and the decoder have as their own: nobody asks this module.
+constexpr const char* kTied = "shared";
+// Modules whose weight alone is read. PEFT adds to what forward() of a module returns, and nobody
+// calls theirs; values in place of the weight count.
+constexpr const char* kOnlyRead[] = {"encoder.rel_embeddings", "encoder.rel_pos_bias",
+                                     "encoder.rel_pos_x_bias", "encoder.rel_pos_y_bias"};
+
+// Whether it adds nothing, as one that got no gradients.
+bool is_zero(const LowRank& layer) {
+  return !at::count_nonzero(layer.a).item<bool>() || !at::count_nonzero(layer.b).item<bool>();
 }
 
 // A table, which is no linear layer.
@@ -75,6 +88,7 @@ AdaptedSource::AdaptedSource(const io::TensorSource& source, std::vector<Weighte
     const std::string& name = entries_.back().name;
     if (adapters_.empty() || !name.starts_with(given_)) continue;
     const std::string own = bare(name);
+    if (is_later(own)) continue;
     by_name_.emplace(own, i);
     has_prefix_ |= own.size() + given_.size() < name.size();
     const auto found = io::find_rule(own, names_.map);
@@ -113,6 +127,25 @@ AdaptedSource::AdaptedSource(const io::TensorSource& source, std::vector<Weighte
     }
   }
   for (auto& [index, change] : changes_) entries_[index].dtype = at::kFloat;
+}
+
+bool AdaptedSource::is_later(const std::string& bare_name) const {
+  if (names_.later.empty()) return false;
+  if (io::find_rule(bare_name, names_.later)) return true;
+  return std::any_of(names_.prefixes.begin(), names_.prefixes.end(), [&](const auto& prefix) {
+    return io::find_rule(prefix + bare_name, names_.later).has_value();
+  });
+}
+
+void AdaptedSource::refuse_ignored(const std::string& module, bool is_added) const {
+  const std::string own = bare(given_ + module);
+  const bool is_only_read =
+      std::find(std::begin(kOnlyRead), std::end(kOnlyRead), own) != std::end(kOnlyRead);
+  if (own != kTied && !(is_added && is_only_read)) return;
+  throw WeightsError(WeightsErrorCode::Unsupported,
+                     "must be of a module that runs: PEFT ignores an adapter of one whose weight "
+                     "others read")
+      .in_tensor(module);
 }
 
 std::string AdaptedSource::where(std::size_t adapter) const {
@@ -234,7 +267,7 @@ void AdaptedSource::check_shapes(const std::string& module, const LowRank& layer
                        "shape " +
                            io::shape_text(sizes))
         .in_tensor(module);
-  const bool is_turned = layer.is_embedding || layer.fan_in_fan_out;
+  const bool is_turned = layer.is_embedding;
   const int64_t in = sizes[is_turned ? 0 : 1];
   const int64_t out =
       place.begin >= 0 || place.rows < layer.b.size(0) ? layer.b.size(0) : sizes[is_turned ? 1 : 0];
@@ -260,6 +293,7 @@ void AdaptedSource::add_layer(std::size_t adapter, const std::string& module,
                        "must be a target of target_modules, " + listed(own.config, defaults) +
                            ", with the other settings of adapter_config.json")
         .in_tensor(module);
+  if (!is_zero(layer)) refuse_ignored(module, /*is_added=*/true);
   const auto places = places_of(module + std::string(kWeight), layer.b.size(0));
   if (places.empty()) {
     if (is_of_head(module)) return of_heads_.push_back(module);
@@ -334,6 +368,7 @@ void AdaptedSource::add_value(std::size_t adapter, const std::string& name,
   const bool is_same = entries_[index].sizes == value.sizes().vec() &&
                        at::equal(base_of(index).to(at::kFloat), value);
   if (is_same) return;  // a copy of the base's
+  refuse_ignored(name.substr(0, name.rfind('.')), /*is_added=*/false);
   Change& change = changes_[index];
   TORCH_CHECK_VALUE(!change.value.defined() || at::equal(change.value, value), where(adapter),
                     "two adapters must not replace one tensor by different values. Got ", name);
@@ -352,11 +387,11 @@ bool AdaptedSource::is_changed(const std::string& name) const {
   return found != by_name_.end() && is_changed(found->second);
 }
 
-bool AdaptedSource::keep(const std::string& name, const std::string& other) {
+bool AdaptedSource::keep(const std::string& name, const std::string& other, bool with_changes) {
   const auto found = by_name_.find(bare(other));
   if (found == by_name_.end() || by_name_.count(bare(name)) != 0) return false;
   entries_.push_back({.name = name, .sizes = entries_[found->second].sizes});
-  changes_[entries_.size() - 1] = {.like = found->second};
+  changes_[entries_.size() - 1] = {.like = found->second, .is_like_changed = with_changes};
   by_name_.emplace(bare(name), entries_.size() - 1);
   return true;
 }
@@ -402,7 +437,7 @@ void AdaptedSource::check_targets(const std::set<std::string>& read) const {
       if (is_mapped) break;
       if (entry.sizes.size() != 2 || !entry.name.ends_with(kWeight) ||
           !entry.name.starts_with(given_) || own_read.count(bare(entry.name)) == 0 ||
-          !has_number(entry.name))
+          by_name_.count(bare(entry.name)) == 0 || !has_number(entry.name))
         continue;
       const std::string module = without_end(trained_name(i, entry.name), kWeight);
       const bool is_other =
@@ -438,7 +473,9 @@ at::Tensor AdaptedSource::tensor(std::size_t index) const {
   const auto found = changes_.find(index);
   if (found == changes_.end()) return SelectedSource::tensor(index);
   const Change& change = found->second;
-  at::Tensor base = change.value.defined() ? change.value : base_of(index);
+  at::Tensor base = change.value.defined()   ? change.value
+                    : change.is_like_changed ? tensor(change.like)
+                                             : base_of(index);
   if (!change.rows.empty()) base = base.to(at::kFloat).clone();
   for (const auto& [begin, rows] : change.rows) base.narrow(0, begin, rows.size(0)).copy_(rows);
   base = merged(base, change.layers);
@@ -456,8 +493,7 @@ void AdaptedSource::copy_to(std::size_t index, const at::Tensor& target) const {
   if (found == changes_.end()) return SelectedSource::copy_to(index, target);
   const Change& change = found->second;
   const auto is_plain = [](const Placed& one) {
-    return !one.layer.magnitude.defined() && !one.layer.is_embedding && !one.layer.fan_in_fan_out &&
-           one.begin < 0;
+    return !one.layer.magnitude.defined() && !one.layer.is_embedding && one.begin < 0;
   };
   const bool is_sum = change.added.empty() && !change.value.defined() && change.rows.empty() &&
                       change.like == kNone && change.layers.size() == 1 &&

@@ -28,6 +28,8 @@ struct ModelNames {
   /// How tensors become those of posenc's model, by all names that files have for them: where an
   /// adapter has others than the file, it is merged into what becomes the same.
   KeyMap map = {};
+  /// Rules of layers in the file that the model does not have; no adapter meets them.
+  KeyMap later = {};
 };
 
 /// The tensors of a model's file after adapters have been merged into them, under the file's names:
@@ -50,9 +52,9 @@ class AdaptedSource : public io::SelectedSource {
   bool is_changed(std::size_t index) const { return changes_.contains(index); }
   bool is_changed(const std::string& name) const;
   /// Has an entry `name`, if there is none, with the base's values of the entry `other`: what an
-  /// output layer is that is tied to a table which an adapter changes. Returns whether it was
-  /// added.
-  bool keep(const std::string& name, const std::string& other);
+  /// output layer is that is tied to a table which an adapter changes. `with_changes` are those
+  /// after adapters. Returns whether it was added.
+  bool keep(const std::string& name, const std::string& other, bool with_changes = false);
   /// Throws c10::ValueError unless each target among the tensors that a model reads, by their
   /// names, has a part of the adapter.
   void check_targets(const std::set<std::string>& read) const;
@@ -67,7 +69,8 @@ class AdaptedSource : public io::SelectedSource {
     std::map<int64_t, at::Tensor> rows = {};  // in place of the source's, by the first of them
     std::vector<Placed> layers = {};
     std::vector<at::Tensor> added = {};  // to a bias
-    std::size_t like = kNone;            // an entry of the source that it is, before changes
+    std::size_t like = kNone;            // an entry of the source that it is
+    bool is_like_changed = false;        // with changes
   };
   // Rows of a tensor in an adapter, and where they are in the source.
   struct Place {
@@ -83,6 +86,8 @@ class AdaptedSource : public io::SelectedSource {
 
   void add_layer(std::size_t adapter, const std::string& module, const LowRank& layer);
   void add_value(std::size_t adapter, const std::string& name, const at::Tensor& value);
+  bool is_later(const std::string& bare_name) const;
+  void refuse_ignored(const std::string& module, bool is_added) const;
   void check_shapes(const std::string& module, const LowRank& layer, const Place& place) const;
   std::vector<Place> places_of(const std::string& name, int64_t rows) const;
   std::vector<Place> mapped_places(const std::string& name, int64_t rows) const;

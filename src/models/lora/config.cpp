@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <regex>
 #include <span>
 
 #include "base/text.h"
 #include "models/config/settings.h"
+#include "models/lora/python_regex.h"
 #include "weights/common/file.h"
 #include "weights/common/json.h"
 
@@ -26,16 +26,16 @@ constexpr const char* kReader = "read_lora_config";
 constexpr uint64_t kMostText = 16'000'000;
 constexpr int64_t kLargestRank = 1 << 20;
 
-// What does not change what a trained adapter computes. The others of kNotSupported do.
+// What does not change what a trained adapter computes: PEFT has fan_in_fan_out by the class of a
+// layer, whatever the file says.
 constexpr const char* kIgnored[] = {
-    "auto_mapping",      "corda_config", "eva_config",     "inference_mode", "init_lora_weights",
-    "loftq_config",      "lora_dropout", "lora_ga_config", "megatron_core",  "peft_version",
-    "qalora_group_size", "revision",     "runtime_config", "velora_config"};
+    "auto_mapping",      "corda_config",      "eva_config",   "fan_in_fan_out", "inference_mode",
+    "init_lora_weights", "loftq_config",      "lora_dropout", "lora_ga_config", "megatron_core",
+    "peft_version",      "qalora_group_size", "revision",     "runtime_config", "velora_config"};
 constexpr const char* kRead[] = {"alpha_pattern",
                                  "base_model_name_or_path",
                                  "bias",
                                  "exclude_modules",
-                                 "fan_in_fan_out",
                                  "layers_pattern",
                                  "layers_to_transform",
                                  "lora_alpha",
@@ -188,49 +188,63 @@ void refuse_others(const Reader& reader) {
   }
 }
 
-std::regex regex_of(const std::string& where, const std::string& text) {
-  const bool is_of_python =
-      text.find("(?P") != std::string::npos || text.find("(?<") != std::string::npos ||
-      text.find("\\Z") != std::string::npos || text.find("\\A") != std::string::npos;
-  try {
-    TORCH_CHECK_VALUE(!is_of_python, where,
-                      "must be a regular expression without named groups, lookbehind, \\A and \\Z. "
-                      "Got ",
-                      text);
-    return std::regex(text, std::regex::ECMAScript);
-  } catch (const std::regex_error&) {
-    TORCH_CHECK_VALUE(false, where, "must be a regular expression. Got ", text);
-  }
-}
-
 // An adapter has a handful of expressions, and a model hundreds of names.
 bool matches(const std::string& expression, const std::string& name) {
-  static thread_local std::map<std::string, std::regex> known;
+  static thread_local std::map<std::string, PythonRegex> known;
   auto found = known.find(expression);
   if (found == known.end()) {
     if (known.size() > 1000) known.clear();
-    found = known.emplace(expression, regex_of("[LoraConfig] a pattern ", expression)).first;
+    found = known.emplace(expression, PythonRegex("[LoraConfig] a pattern ", expression)).first;
   }
-  return std::regex_match(name, found->second);
+  return found->second.matches(name);
+}
+
+// The expressions that PEFT makes of these, of which a name begins with the second and third.
+std::string of_pattern(const std::string& own) { return "(.*\\.)?(" + own + ")$"; }
+std::string of_saved_module(const std::string& own) {
+  return "(?:(^|.*\\.)" + own + "($|\\..*))(?s:.*)";
 }
 
 bool has_end(const std::string& name, const std::string& end) {
   return name == end || name.ends_with("." + end);
 }
 
-// The number of the layer that a name is of; nothing without one.
-std::optional<int64_t> layer_of(const LoraConfig& config, const std::string& module) {
-  std::vector<std::string> expressions;
-  for (const std::string& own : config.layers_pattern()) {
-    if (!own.empty()) expressions.push_back("(?:.*?\\.)?" + own + "\\.(\\d+)\\..*");
+// The numbers in a name that something follows, and the dots before them.
+std::vector<std::pair<std::size_t, int64_t>> numbers_in(const std::string& module) {
+  constexpr std::size_t kMostDigits = 9;
+  std::vector<std::pair<std::size_t, int64_t>> numbers;
+  for (auto dot = module.find('.'); dot != std::string::npos; dot = module.find('.', dot + 1)) {
+    const auto end = module.find_first_not_of("0123456789", dot + 1);
+    if (end == std::string::npos || end == dot + 1 || module[end] != '.') continue;
+    if (end - dot - 1 <= kMostDigits)
+      numbers.emplace_back(dot, std::stoll(module.substr(dot + 1, end - dot - 1)));
   }
-  if (expressions.empty()) expressions.emplace_back(".*?\\.[^.]*\\.(\\d+)\\..*");
-  for (const std::string& expression : expressions) {
-    std::smatch found;
-    if (!std::regex_match(module, found, regex_of("[LoraConfig] layers_pattern ", expression)))
-      continue;
-    const std::string digits = found[found.size() - 1];
-    return digits.size() > 9 ? std::nullopt : std::optional<int64_t>(std::stoll(digits));
+  return numbers;
+}
+
+// The number of the layer that a name is of; nothing without one. It is the first after a pattern
+// at the beginning of a part of the name, or without patterns after two parts.
+std::optional<int64_t> layer_of(const LoraConfig& config, const std::string& module) {
+  const auto numbers = numbers_in(module);
+  std::vector<std::string> patterns = config.layers_pattern();
+  std::erase(patterns, "");
+  if (patterns.empty()) {
+    for (const auto& [dot, number] : numbers)
+      if (module.find('.') < dot) return number;
+  }
+  for (const std::string& pattern : patterns) {
+    for (std::size_t begin = 0;; begin = module.find('.', begin) + 1) {
+      std::vector<int64_t> found;
+      for (const auto& [dot, number] : numbers)
+        if (begin <= dot && matches(pattern, module.substr(begin, dot - begin)))
+          found.push_back(number);
+      TORCH_CHECK_VALUE(found.size() < 2,
+                        "[LoraConfig] layers_pattern must be followed by one "
+                        "number in a name. Got ",
+                        pattern, ", which is followed by ", found, " in ", module);
+      if (!found.empty()) return found.front();
+      if (module.find('.', begin) == std::string::npos) break;
+    }
   }
   return std::nullopt;
 }
@@ -251,20 +265,24 @@ void check_config(const std::string& where, const LoraConfig& config) {
                         config.targets().kind() == LoraTargets::Kind::OfModelType,
                     where, "layers_to_transform must be with a list of target_modules");
   if (config.targets().kind() == LoraTargets::Kind::Pattern)
-    regex_of(where + "target_modules ", config.targets().names().front());
+    PythonRegex(where + "target_modules ", config.targets().names().front());
   if (config.exclude().kind() == LoraTargets::Kind::Pattern)
-    regex_of(where + "exclude_modules ", config.exclude().names().front());
+    PythonRegex(where + "exclude_modules ", config.exclude().names().front());
   for (const auto* pattern : {&config.rank_pattern(), &config.alpha_pattern()}) {
-    for (const auto& [text, value] : *pattern) regex_of(where + "a pattern ", text);
+    for (const auto& [text, value] : *pattern) PythonRegex(where + "a pattern ", of_pattern(text));
   }
   for (const std::string& text : config.modules_to_save())
-    regex_of(where + "modules_to_save ", text);
-  for (const std::string& text : config.layers_pattern()) regex_of(where + "layers_pattern ", text);
+    PythonRegex(where + "modules_to_save ", of_saved_module(text));
+  for (const std::string& text : config.layers_pattern()) {
+    const PythonRegex expression(where + "layers_pattern ", text);
+    TORCH_CHECK_VALUE(!expression.is_choice(), where,
+                      "layers_pattern must have | in groups alone. Got ", text);
+  }
 }
 
 double value_for(const LoraConfig::Pattern& pattern, double setting, const std::string& module) {
   for (const auto& [text, value] : pattern)
-    if (matches("(?:.*\\.)?(?:" + text + ")", module)) return value;
+    if (matches(of_pattern(text), module)) return value;
   return setting;
 }
 
@@ -280,9 +298,8 @@ double scale_of(const LoraConfig& config, const std::string& module) {
 }
 
 bool is_saved_module(const LoraConfig& config, const std::string& module) {
-  return std::any_of(
-      config.modules_to_save().begin(), config.modules_to_save().end(),
-      [&](const std::string& own) { return matches("(?:|.*\\.)" + own + "(?:|\\..*)", module); });
+  return std::any_of(config.modules_to_save().begin(), config.modules_to_save().end(),
+                     [&](const std::string& own) { return matches(of_saved_module(own), module); });
 }
 
 bool has_saved_values(const LoraConfig& config, const std::string& module) {
@@ -374,7 +391,7 @@ Json json_of(const LoraConfig& config) {
   json["use_rslora"] = config.rslora();
   json["use_dora"] = config.dora();
   json["lora_bias"] = config.lora_bias();
-  json["fan_in_fan_out"] = config.fan_in_fan_out();
+  json["fan_in_fan_out"] = false;
   json["rank_pattern"] = object_of(config.rank_pattern());
   json["alpha_pattern"] = object_of(config.alpha_pattern());
   json["layers_to_transform"] = list_or_null(config.layers());
@@ -396,7 +413,6 @@ LoraConfig read_lora_config(const std::string& folder) {
     config.alpha(reader.number("lora_alpha", 8.0)).rslora(reader.flag("use_rslora"));
     config.dora(reader.flag("use_dora")).lora_bias(reader.flag("lora_bias"));
     config.dropout(reader.number("lora_dropout", 0.0));
-    config.fan_in_fan_out(reader.flag("fan_in_fan_out"));
     config.targets(reader.targets("target_modules", LoraTargets()));
     config.exclude(reader.targets("exclude_modules", std::vector<std::string>()));
     config.rank_pattern(reader.pattern("rank_pattern", true));

@@ -148,7 +148,6 @@ AdapterParts parts_of(const LoraAdapter& adapter) {
   for (auto& [module, layer] : parts.layers) {
     check_layer(adapter.config, module, layer);
     layer.scale = scale_of(adapter.config, module);
-    layer.fan_in_fan_out = adapter.config.fan_in_fan_out() && !layer.is_embedding;
   }
   return parts;
 }
@@ -162,7 +161,7 @@ at::Tensor merged(const at::Tensor& weight, const std::vector<Placed>& layers) {
       rows.copy_(merged(rows, {{layer, own_scale}}));
       continue;
     }
-    const bool is_turned = layer.is_embedding || layer.fan_in_fan_out;
+    const bool is_turned = layer.is_embedding;  // the table is (V, D)
     const double scale = layer.scale * own_scale;
     sum = is_turned ? at::addmm(sum, layer.a.t(), layer.b.t(), 1.0, scale)
                     : at::addmm(sum, layer.b, layer.a, 1.0, scale);

@@ -23,7 +23,6 @@ struct LowRank {
   at::Tensor bias;       ///< of B, if it has one
   at::Tensor magnitude;  ///< with dora
   bool is_embedding = false;
-  bool fan_in_fan_out = false;
   double scale = 1.0;  ///< s of LoraConfig
 };
 

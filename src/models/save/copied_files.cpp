@@ -37,8 +37,12 @@ std::string in_folder(const std::string& inner, const std::string& name) {
 }
 
 FolderParts parts_of(const char* caller, const std::string& folder, const std::string& base) {
-  if (!has_modules(folder)) return {};
+  const SentenceKind kind = sentence_kind(caller, folder, base);
   FolderParts parts;
+  if (!has_modules(folder)) {
+    parts.has_projection = parts.is_sentence_model = kind == SentenceKind::MultiVector;
+    return parts;
+  }
   const auto stages = checked_modules(caller, folder).stages;
   TORCH_CHECK_VALUE(stages.front().kind != "StaticEmbedding", "[", caller, "] ", folder,
                     ": the model must have layers. Got a static embedding, which is a table");
@@ -48,7 +52,6 @@ FolderParts parts_of(const char* caller, const std::string& folder, const std::s
   parts.inner = stages.front().path;
   for (std::size_t i = 1; i < stages.size(); ++i)
     if (!stages[i].path.empty()) parts.stages.insert(stages[i].path);
-  const SentenceKind kind = inspect_sentence_kind(folder);
   parts.is_sentence_model = kind != SentenceKind::CrossEncoder;
   if (kind == SentenceKind::Sparse) {
     const auto first = read_sentence_folder(folder, kind, base).route().first;
@@ -71,8 +74,9 @@ std::map<std::string, fs::path> files_of_model(const char* caller, const std::st
       const bool is_of_sentences =
           is_base && std::find(std::begin(kOfSentences), std::end(kOfSentences), name) !=
                          std::end(kOfSentences);
+      const bool is_head = !is_base && (name == kLexicalHead || name == kTokenHead);
       const bool is_left_out = name.front() == '.' || name == lora::kConfigFile ||
-                               is_of_sentences || (!with_weights && is_weights(name));
+                               is_of_sentences || (!with_weights && !is_head && is_weights(name));
       if (entry.is_regular_file() && !is_left_out)
         files.emplace(in_folder(inner, name), entry.path());
     }

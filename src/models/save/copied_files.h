@@ -12,6 +12,7 @@ struct FolderParts {
   std::string inner;               ///< of the model, within; empty for the folder itself
   std::set<std::string> stages;    ///< within
   bool is_sentence_model = false;  ///< whose head is not used
+  bool has_projection = false;     ///< of Stanford's ColBERT, among the weights of the model
 };
 
 /// Those of a folder, which may be an adapter's of the model in `base`. Throws c10::ValueError,

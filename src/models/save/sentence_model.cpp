@@ -56,7 +56,8 @@ SavedModel source_of(const SentenceStages& stages, const std::string& source, Fi
                     "] stages must be as many as those of ", source, ", ", model.stages.size(),
                     ". Got ", own.size());
   for (std::size_t i = 0; i < own.size(); ++i) {
-    TORCH_CHECK_VALUE(model.stages[i].weights.empty(), "[", kSaveModel, "] stage ", i + 1,
+    TORCH_CHECK_VALUE(model.stages[i].weights.empty() || !model.stages[i].prefix.empty(), "[",
+                      kSaveModel, "] stage ", i + 1,
                       " must have its weights in model.safetensors. Got ", model.stages[i].weights);
     TORCH_CHECK_VALUE(own[i] == model.stages[i].stage, "[", kSaveModel, "] stage ", i + 1,
                       " must be that of ", source, ". Got one with other options");
@@ -160,9 +161,9 @@ void add_stage_copies(FolderWriter& written, const SavedModel& model, const std:
 void add_linear(PretrainedFolder& contents, const SavedModel& model, const SentenceStages& stages) {
   for (const auto& item : stages->named_children()) {
     const auto& stage = model.stages.at(std::stoul(item.key()) - 1);
-    if (stage.linear_file.empty()) continue;
+    if (stage.prefix.empty()) continue;
     for (const auto& own : state_dict(*item.value()->named_children()["linear"])) {
-      const std::string name = stage.linear_prefix + own.key();
+      const std::string name = stage.prefix + own.key();
       if (contents.tensors.contains(name)) contents.tensors.erase(name);
       contents.tensors.insert(name, own.value());
     }

@@ -9,6 +9,7 @@
 #include "models/config/model_folder.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
+#include "posenc/models/frozen_file.h"
 #include "weights/common/file.h"
 #include "weights/load/source.h"
 
@@ -20,7 +21,6 @@ using nlohmann::json;
 using sentence::Feature;
 
 constexpr int64_t kExpandedLength = 32;  // of queries that are filled up
-constexpr const char* kHead = "colbert_linear.pt";
 constexpr const char* kPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 constexpr const char* kAttend[] = {"attend_to_expansion_tokens", "attend_to_mask_tokens"};
 
@@ -95,8 +95,7 @@ SentenceStageFolder dense_in(const char* caller, const std::string& folder, cons
                     "weight must be (D', D). Got ", sizes);
   return {sentence::Dense{sizes[1], sizes[0], bias, Activation::Identity, false, Feature::Tokens,
                           Feature::Tokens},
-          folder,
-          /*weights=*/"", file, prefix};
+          folder, file, prefix};
 }
 
 ColbertSettings stanford_settings(const char* caller, const std::string& folder) {
@@ -115,8 +114,11 @@ ColbertSettings stanford_settings(const char* caller, const std::string& folder)
       fixed_expansion(config.flag("attend_to_mask_tokens", false),
                       maxlen_in(config, "query_maxlen").value_or(kExpandedLength));
   settings.has_all_stages = true;
+  const std::string weights = is_frozen_folder(folder)
+                                  ? (fs::path(folder) / kProjectionFile).string()
+                                  : weights_in(caller, folder);
   settings.stages = {
-      dense_in(caller, folder, weights_in(caller, folder), "linear.", /*bias=*/false),
+      dense_in(caller, folder, weights, "linear.", /*bias=*/false),
       skiplist_mask(config.flag("mask_punctuation", true) ? punctuation()
                                                           : std::vector<std::string>()),
       token_normalize()};
@@ -127,7 +129,7 @@ ColbertSettings stanford_settings(const char* caller, const std::string& folder)
 ColbertSettings head_settings(const char* caller, const std::string& folder) {
   sentence::MultiVectorMask mask;
   mask.skips_first = true;
-  const std::string file = (fs::path(folder) / kHead).string();
+  const std::string file = (fs::path(folder) / kTokenHead).string();
   return {{},
           json::object(),
           {dense_in(caller, folder, file, "", /*bias=*/true), {mask, ""}, token_normalize()},
@@ -139,22 +141,27 @@ ColbertSettings head_settings(const char* caller, const std::string& folder) {
 ColbertSettings colbert_settings(const char* caller, const SentenceModules& modules) {
   const std::string folder = modules.folder.string();
   const Settings config = model_settings(caller, folder);
-  const std::string type = config.text("model_type", "");
-  if (type != "ColBERT" && type != "MultiVectorEncoder")
+  const bool is_of_pylate = is_pylate(config);
+  if (!is_of_pylate && config.text("model_type", "") != "MultiVectorEncoder")
     return has_colbert_head(folder) ? head_settings(caller, folder)
                                     : stanford_settings(caller, folder);
   TORCH_CHECK_VALUE(modules.is_listed, "[", caller, "] ", folder,
                     ": must have a modules.json; sentence-transformers draws layers at random for "
                     "a ",
-                    type, " without one. Got no file");
+                    is_of_pylate ? "ColBERT" : "MultiVectorEncoder", " without one. Got no file");
   ColbertSettings settings;
   read_pylate(config, settings);
-  if (type == "ColBERT") settings.stages = {skiplist_mask(skiplist_of(config)), token_normalize()};
+  if (is_of_pylate) settings.stages = {skiplist_mask(skiplist_of(config)), token_normalize()};
   return settings;
 }
 
+bool is_pylate(const Settings& config) {
+  if (const auto type = config.text_if("model_type")) return *type == "ColBERT";
+  return config.mentions("query_prefix") || config.mentions("document_prefix");
+}
+
 bool has_colbert_head(const std::string& folder) {
-  return io::may_exist((fs::path(folder) / kHead).string());
+  return io::may_exist((fs::path(folder) / kTokenHead).string());
 }
 
 std::string marked(const std::string& marker, const std::string& prompt) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/config/settings.h"
 #include "models/sentence/modules.h"
 #include "posenc/models/sentence_folder.h"
 
@@ -22,8 +23,16 @@ struct ColbertSettings {
   bool has_all_stages = false;                   ///< whether they are in place of the listed ones
 };
 
+/// What a frozen folder has the projection of Stanford's ColBERT in, by the names that it has among
+/// the weights of the encoder.
+constexpr const char* kProjectionFile = "linear.safetensors";
+
 /// Reads it. Throws c10::ValueError and WeightsError.
 ColbertSettings colbert_settings(const char* caller, const SentenceModules& modules);
+
+/// Whether a config_sentence_transformers.json is one of PyLate, whose older releases wrote no
+/// model_type.
+bool is_pylate(const Settings& config);
 
 /// Whether a folder has a head for vectors of tokens beside a dense model, as that of bge-m3.
 bool has_colbert_head(const std::string& folder);

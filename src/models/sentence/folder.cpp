@@ -77,14 +77,14 @@ void load_stage(torch::nn::Module& module, const std::string& part,
   const StageKind& kind = kind_of(stage.stage);
   if (kind.load != nullptr)
     return kind.load(settings_of_stage(kStageLoader, stage.folder, kind), module);
-  if (!stage.linear_file.empty()) {
+  if (!stage.weights.empty() && std::holds_alternative<sentence::Dense>(stage.stage)) {
     auto& linear = *module.named_children()["linear"];
-    const auto load = LoadOptions().cast(true).prefix(stage.linear_prefix);
-    for (const std::string& loaded : load_weights(linear, stage.linear_file, load).loaded)
+    const auto load = LoadOptions().cast(true).prefix(stage.prefix);
+    for (const std::string& loaded : load_weights(linear, stage.weights, load).loaded)
       report.loaded.push_back(part + ".linear." + loaded);
     return check_finite(
-        kStageLoader, linear, stage.linear_file,
-        [&](const std::string& key) { return stage.linear_prefix + key; },
+        kStageLoader, linear, stage.weights,
+        [&](const std::string& key) { return stage.prefix + key; },
         [](const std::string&) { return false; });
   }
   const std::string path = weights_of(stage);
@@ -101,6 +101,15 @@ void load_stage(torch::nn::Module& module, const std::string& part,
   check_finite(
       kStageLoader, module, path, [](const std::string& key) { return key; },
       [](const std::string&) { return false; });
+}
+
+// Whether a class has that similarity; a name of others in its folder stands for none.
+bool compares_by(SentenceKind kind, const std::optional<std::string>& name) {
+  using Names = std::vector<std::string>;
+  const Names known = kind == SentenceKind::MultiVector
+                          ? Names{"maxsim", "meanmaxsim"}
+                          : Names{"cosine", "dot", "euclidean", "manhattan"};
+  return name && std::find(known.begin(), known.end(), *name) != known.end();
 }
 
 // Row i is embeddings[mapping[i]] * weights[i].
@@ -136,8 +145,8 @@ void check_model2vec(const StateDict& tensors) {
 
 SentenceFolder read_sentence_folder(const std::string& folder, std::optional<SentenceKind> kind,
                                     const std::string& base) {
-  const SentenceModules modules = sentence_modules(kReader, folder, kind);
-  SentenceFolder result = {kind.value_or(inspect_sentence_kind(folder)), {}};
+  const SentenceModules modules = sentence_modules(kReader, folder, kind, base);
+  SentenceFolder result = {kind.value_or(sentence_kind(kReader, folder, base)), {}};
   const ColbertSettings colbert = result.kind == SentenceKind::MultiVector
                                       ? colbert_settings(kReader, modules)
                                       : ColbertSettings();
@@ -158,9 +167,7 @@ SentenceFolder read_sentence_folder(const std::string& folder, std::optional<Sen
   result.truncate_dim = size_in("truncate_dim");
   result.max_active_dims = size_in("max_active_dims");
   result.similarity_fn_name = config.text_if("similarity_fn_name");
-  const bool compares =
-      result.similarity_fn_name == "maxsim" || result.similarity_fn_name == "meanmaxsim";
-  if (result.kind == SentenceKind::MultiVector && !compares) result.similarity_fn_name.reset();
+  if (!compares_by(result.kind, result.similarity_fn_name)) result.similarity_fn_name.reset();
   return result;
 }
 

@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "models/config/model_folder.h"
+#include "models/lora/adapted_folder.h"
+#include "models/sentence/colbert.h"
 #include "models/sentence/stage_settings.h"
 #include "models/sentence/transformer_settings.h"
 #include "weights/common/file.h"
@@ -14,8 +16,6 @@ namespace posenc {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kInspector = "inspect_sentence_kind";
 
 struct KindRow {
   SentenceKind kind;
@@ -37,8 +37,10 @@ const KindRow& row_of(SentenceKind kind) {
 }
 
 // The classes of transformers that config.json names.
-std::vector<std::string> architectures_in(const char* caller, const std::string& folder) {
-  const Settings config = settings_or_none(caller, (fs::path(folder) / "config.json").string());
+std::vector<std::string> architectures_in(const char* caller, const std::string& folder,
+                                          const std::string& base) {
+  const fs::path model = config_folder(caller, folder, base);
+  const Settings config = settings_or_none(caller, (model / "config.json").string());
   std::vector<std::string> names;
   const nlohmann::json& given = config.value("architectures");
   for (const auto& name : given.is_array() ? given : nlohmann::json::array())
@@ -52,10 +54,11 @@ bool any_ends_with(const std::vector<std::string>& names, const char* ending) {
 }
 
 // Of other folders sentence-transformers makes a model by layers that are drawn at random.
-void check_kind(const char* caller, const std::string& folder, SentenceKind own, SentenceKind as) {
+void check_kind(const char* caller, const std::string& folder, const std::string& base,
+                SentenceKind own, SentenceKind as) {
   if (own == as || (own == SentenceKind::CrossEncoder && as == SentenceKind::Dense)) return;
   const bool is_masked =
-      !has_modules(folder) && any_ends_with(architectures_in(caller, folder), "ForMaskedLM");
+      !has_modules(folder) && any_ends_with(architectures_in(caller, folder, base), "ForMaskedLM");
   const bool has_weights = own == SentenceKind::Dense && io::may_exist(lexical_weights_in(folder));
   if (as == SentenceKind::Sparse && (is_masked || has_weights)) return;
   if (as == SentenceKind::MultiVector && has_colbert_head(folder)) return;
@@ -70,13 +73,13 @@ void check_kind(const char* caller, const std::string& folder, SentenceKind own,
 }  // namespace
 
 std::string lexical_weights_in(const std::string& folder) {
-  return (fs::path(folder) / "sparse_linear.pt").string();
+  return (fs::path(folder) / kLexicalHead).string();
 }
 
 std::string kind_name(SentenceKind kind) { return row_of(kind).name; }
 
-SentenceKind inspect_sentence_kind(const std::string& folder) {
-  const Settings config = model_settings(kInspector, folder);
+SentenceKind sentence_kind(const char* caller, const std::string& folder, const std::string& base) {
+  const Settings config = model_settings(caller, folder);
   if (const auto type = config.text_if("model_type")) {
     for (const KindRow& row : kKinds)
       if (*type == row.name) return row.kind;
@@ -84,18 +87,24 @@ SentenceKind inspect_sentence_kind(const std::string& folder) {
                   "must be SentenceTransformer, SparseEncoder, MultiVectorEncoder, CrossEncoder or "
                   "ColBERT");
   }
-  const std::vector<std::string> classes = architectures_in(kInspector, folder);
-  if (classes == std::vector<std::string>{"HF_ColBERT"}) return SentenceKind::MultiVector;
+  if (is_pylate(config)) return SentenceKind::MultiVector;
+  const std::vector<std::string> classes = architectures_in(caller, folder, base);
+  if (std::find(classes.begin(), classes.end(), "HF_ColBERT") != classes.end())
+    return SentenceKind::MultiVector;
   const bool ranks = !has_modules(folder) && (any_ends_with(classes, "ForSequenceClassification") ||
                                               any_ends_with(classes, "ForCausalLM"));
   return ranks ? SentenceKind::CrossEncoder : SentenceKind::Dense;
 }
 
+SentenceKind inspect_sentence_kind(const std::string& folder, const std::string& base) {
+  return sentence_kind("inspect_sentence_kind", folder, base);
+}
+
 SentenceModules sentence_modules(const char* caller, const std::string& folder,
-                                 std::optional<SentenceKind> as) {
+                                 std::optional<SentenceKind> as, const std::string& base) {
   check_is_folder(caller, folder);
-  const SentenceKind own = inspect_sentence_kind(folder);
-  if (as) check_kind(caller, folder, own, *as);
+  const SentenceKind own = sentence_kind(caller, folder, base);
+  if (as) check_kind(caller, folder, base, own, *as);
   if (has_modules(folder) && own != SentenceKind::CrossEncoder)
     return checked_modules(caller, folder);
   return {folder, {{"Transformer", "", "", ""}}, false};

@@ -195,7 +195,7 @@ std::vector<SentenceRoute> sentence_routes(const char* caller, const SentenceMod
   std::vector<std::vector<SentenceModule>> known;
   const std::string folder = modules.folder.string();
   const bool is_lexical = kind == SentenceKind::Sparse &&
-                          inspect_sentence_kind(folder) == SentenceKind::Dense &&
+                          sentence_kind(caller, folder, base) == SentenceKind::Dense &&
                           io::may_exist(lexical_weights_in(folder));
   for (const Task task : {Task::None, Task::Query, Task::Document}) {
     const auto own = modules_of(caller, modules, task);

@@ -19,17 +19,23 @@ SentenceModules checked_modules(const char* caller, const std::string& folder);
 /// The settings of a whole model, config_sentence_transformers.json, or none.
 Settings model_settings(const char* caller, const std::string& folder);
 
-/// The file of BGE-M3's weights of tokens, by which a dense model can be read as a sparse one.
+/// BGE-M3's heads beside a dense model, for weights of tokens and for vectors of tokens.
+constexpr const char *kLexicalHead = "sparse_linear.pt", *kTokenHead = "colbert_linear.pt";
+
+/// The file of its weights of tokens, by which a dense model can be read as a sparse one.
 std::string lexical_weights_in(const std::string& folder);
 
 /// The class of sentence-transformers of a kind.
 std::string kind_name(SentenceKind kind);
 
+/// inspect_sentence_kind() for the public function `caller`.
+SentenceKind sentence_kind(const char* caller, const std::string& folder, const std::string& base);
+
 /// The stages that make vectors: those listed or, without a modules.json and for a cross-encoder,
 /// an encoder and what it is given. Throws c10::ValueError for a folder that cannot be read as a
 /// model of the kind `as`, if it is set.
 SentenceModules sentence_modules(const char* caller, const std::string& folder,
-                                 std::optional<SentenceKind> as);
+                                 std::optional<SentenceKind> as, const std::string& base = "");
 
 /// The routes through the stages of a model that is read as one of that kind. Throws
 /// c10::ValueError for a stage that posenc lacks and for settings, WeightsError for files.

@@ -44,6 +44,10 @@ TransformerSettings transformer_settings(const char* caller, const std::filesyst
                                          bool takes_messages = false,
                                          const nlohmann::json& defaults = nlohmann::json::object());
 
+/// That of this name of the chat templates of the tokenizer in `folder`, if it has it.
+std::optional<std::string> chat_template_source(const char* caller,
+                                                const std::filesystem::path& folder,
+                                                const std::string& name);
 /// The chat template of the tokenizer in `folder`, if it has one, for messages of that format.
 std::optional<sentence::ChatTemplate> chat_template_in(const char* caller,
                                                        const std::filesystem::path& folder,

@@ -98,12 +98,19 @@ int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t voc
   return default_value;
 }
 
-LoadOptions seq2seq_load_options(const Seq2SeqFamily& family, const TransformerOptions& options,
-                                 const Vocabulary& source) {
-  KeyMap map = source.keys();
-  for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
+KeyMap seq2seq_later_layers(const Seq2SeqFamily& family, const TransformerOptions& options,
+                            const io::TensorSource& source) {
+  KeyMap map;
   drop_later_layers(map, source, "", family.encoder_layers, {options.num_encoder_layers()});
   drop_later_layers(map, source, "", family.decoder_layers, {options.num_decoder_layers()});
+  return map;
+}
+
+LoadOptions seq2seq_load_options(const Seq2SeqFamily& family, const TransformerOptions& options,
+                                 const Vocabulary& source) {
+  KeyMap map = seq2seq_later_layers(family, options, source);
+  for (auto& rule : source.keys()) map.push_back(std::move(rule));
+  for (auto& rule : family.keys(options)) map.push_back(std::move(rule));
   return LoadOptions().cast(true).allow_unexpected(true).key_map(std::move(map));
 }
 
@@ -172,7 +179,10 @@ Seq2SeqWeights load_seq2seq_weights(const std::string& given, const LoadOptions&
     const io::FileSource file(path);
     const io::RenamedSource selected(file, "", selection_of(load.prefix()));
     const io::RenamedSource mapped(selected, "", load.key_map());
-    const lora::AdaptedSource adapted(mapped, std::move(adapters), {type.type, {family.prefix}});
+    const io::RenamedSource by_class(mapped, "", family.renames(structure));
+    const lora::AdaptedSource adapted(
+        mapped, std::move(adapters),
+        {type.type, {family.prefix}, {}, seq2seq_later_layers(family, options, by_class)});
     const io::RenamedSource renamed(adapted, "", family.renames(structure));
     const VocabularyNames names = family.vocabulary(own, structure);
     const LoadOptions without_prefix = LoadOptions(load).prefix("");

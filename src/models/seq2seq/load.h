@@ -35,6 +35,11 @@ Settings seq2seq_settings(const Settings& config, const std::string& type);
 /// The padding id of sources. Throws c10::ValueError for one outside the vocabulary.
 int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab);
 
+/// Rules that drop the layers of a file which a model with these options does not have. `source`
+/// has its tensors by the names of the class with an output layer.
+KeyMap seq2seq_later_layers(const Seq2SeqFamily& family, const TransformerOptions& options,
+                            const io::TensorSource& source);
+
 /// How the tensors of a file become those of a model with these options.
 LoadOptions seq2seq_load_options(const Seq2SeqFamily& family, const TransformerOptions& options,
                                  const Vocabulary& source);

@@ -1,4 +1,5 @@
-// ChatTemplate::render().
+// TemplateProgram::render().
+// posenc-budget: one visitor of statements and expressions, which call each other
 
 #include <algorithm>
 #include <map>
@@ -6,283 +7,390 @@
 #include <utility>
 
 #include "base/text.h"
-#include "text/chat_template/chat_template.h"
+#include "text/chat_template/filters.h"
+#include "text/chat_template/program.h"
+#include "text/chat_template/python_text.h"
 #include "text/chat_template/tokens.h"
 
-namespace posenc::text {
+namespace posenc::text::jinja {
 namespace {
 
-using Json = nlohmann::json;
+using Value = TemplateValue;
+using Statement = TemplateStatement;
+using Expression = TemplateExpression;
 using ExpressionKind = TemplateExpression::Kind;
 
-// Nothing is Jinja's undefined, which is false, empty, and written as nothing.
-using Value = std::optional<Json>;
+constexpr int kDeepest = 1000;             // of expressions and macros inside each other
+constexpr int64_t kMostSteps = 5'000'000;  // of a template that would not end
 
-bool is_true(const Value& value) {
-  if (!value || value->is_null()) return false;
-  if (value->is_boolean()) return value->get<bool>();
-  if (value->is_number()) return *value != 0;
-  return value->is_string() ? !value->get_ref<const std::string&>().empty() : !value->empty();
-}
-
-// As Python compares, to which true is 1.
-bool are_equal(const Value& a, const Value& b) {
-  if (!a || !b) return a.has_value() == b.has_value();
-  const auto number = [](const Value& one) -> Json {
-    return one->is_boolean() ? Json(one->get<bool>() ? 1 : 0) : *one;
-  };
-  return number(a) == number(b);
-}
-
-// As Python's str().
-std::string text_of(const Value& value, int line) {
-  if (!value) return "";
-  if (value->is_string()) return *value;
-  if (value->is_boolean()) return *value ? "True" : "False";
-  if (value->is_null()) return "None";
-  if (value->is_number_integer()) return value->dump();
-  refuse_template(line, "a list or an object is written as a text, which posenc does not");
-}
-
-// The items of what a loop or a filter goes through.
-std::vector<Json> items_of(const Value& value, int line) {
-  if (!value) return {};
-  if (!value->is_array()) refuse_template(line, "what is gone through must be a list");
-  return {value->begin(), value->end()};
-}
-
-Value attribute(const Value& of, const std::string& name, int line) {
-  if (!of) refuse_template(line, "what has the attribute " + name + " must be defined");
-  if (!of->is_object() || !of->contains(name)) return std::nullopt;
-  return (*of)[name];
-}
-
-// That of map(), selectattr() and rejectattr(), whose names may have dots.
-Value attribute_path(Value of, const std::string& path, int line) {
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    of = attribute(of, path.substr(begin, end - begin), line);
-    begin = end + 1;
-  }
-  return of;
-}
-
-Value item(const Value& of, const Value& key, int line) {
-  if (!of) refuse_template(line, "what has items must be defined");
-  if (key && key->is_string()) return attribute(of, *key, line);
-  if (!key || !key->is_number_integer() || !of->is_array())
-    refuse_template(line, "an item must be one of a list, by its number, or of an object");
-  const auto count = static_cast<int64_t>(of->size());
-  const int64_t given = *key, index = given < 0 ? given + count : given;
-  if (index < 0 || index >= count) return std::nullopt;
-  return (*of)[static_cast<std::size_t>(index)];
-}
-
-bool is_in(const Value& part, const Value& whole, int line) {
-  if (!whole) return false;
-  if (!whole->is_string() && !part) return false;
-  if (whole->is_object()) return part->is_string() && whole->contains(part->get<std::string>());
-  if (!whole->is_string()) {
-    const std::vector<Json> items = items_of(whole, line);
-    return std::any_of(items.begin(), items.end(),
-                       [&](const Json& one) { return are_equal(one, part); });
-  }
-  if (!part || !part->is_string()) refuse_template(line, "what is in a text must be a text");
-  return whole->get_ref<const std::string&>().find(part->get<std::string>()) != std::string::npos;
-}
-
-std::string trimmed(const std::string& text) {
-  constexpr const char* kBlanks = " \t\n\r\f\v";
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
-
-// What a filter is given beside its value.
-struct Arguments {
-  std::vector<Value> values;
-  std::map<std::string, Value> named = {};
-
-  bool are(std::size_t count, const char* name = nullptr) const {
-    return values.size() == count && named.size() == (name != nullptr ? 1 : 0) &&
-           (name == nullptr || named.count(name) == 1);
-  }
+// The values of names in a frame, around which there is another.
+struct Scope {
+  std::shared_ptr<const Scope> outer;
+  std::map<std::string, Value> names = {};
 };
+using ScopeOf = std::shared_ptr<Scope>;
 
-[[noreturn]] void refuse_arguments(const TemplateExpression& filter) {
-  refuse_template(filter.line, "these arguments of " + filter.name + " are not known to posenc");
-}
-
-std::string name_in(const TemplateExpression& filter, const Value& argument) {
-  if (!argument || !argument->is_string()) refuse_arguments(filter);
-  return *argument;
-}
-
-// selectattr(attribute, test, operand), or without the last two.
-bool is_selected(const TemplateExpression& filter, const Json& one, const Arguments& given) {
-  const Value own = attribute_path(one, name_in(filter, given.values[0]), filter.line);
-  if (given.are(1)) return is_true(own);
-  const std::string test = given.are(3) ? name_in(filter, given.values[1]) : "";
-  if (test == "eq" || test == "equalto") return are_equal(own, given.values[2]);
-  if (test == "ne") return !are_equal(own, given.values[2]);
-  if (test == "in") return is_in(own, given.values[2], filter.line);
-  refuse_arguments(filter);
-}
-
-Value filter_items(const TemplateExpression& filter, const std::vector<Json>& items,
-                   const Arguments& given) {
-  const bool is_map = filter.name == "map";
-  if (is_map ? !given.are(0, "attribute") : given.values.empty() || !given.named.empty())
-    refuse_arguments(filter);
-  Json result = Json::array();
-  for (const Json& one : items) {
-    if (!is_map) {
-      if (is_selected(filter, one, given) == (filter.name == "selectattr")) result.push_back(one);
-      continue;
-    }
-    const std::string path = name_in(filter, given.named.at("attribute"));
-    const Value own = attribute_path(one, path, filter.line);
-    if (!own) refuse_template(filter.line, "each item must have the attribute " + path);
-    result.push_back(*own);
+Value range(const TemplateArguments& given) {
+  const auto bounds = bound(given, "range", {"start", "stop", "step"});
+  if (!bounds[0]) refuse("range must have a number");
+  const auto number = [&](std::size_t i, int64_t otherwise) {
+    return bounds[i] ? integer_in(*bounds[i], "a bound of a range") : otherwise;
+  };
+  const int64_t start = bounds[1] ? number(0, 0) : 0,
+                stop = bounds[1] ? number(1, 0) : number(0, 0), step = number(2, 1);
+  constexpr int64_t kMost = 100'000, kFar = int64_t{1} << 53;  // the first as in Jinja
+  if (std::max({start, stop, step}) > kFar || std::min({start, stop, step}) < -kFar)
+    refuse("the bounds of a range must be within 2^53");
+  if (step == 0) refuse("the step of a range must not be 0");
+  TemplateValues items;
+  for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step) {
+    items.push_back({i});
+    if (std::ssize(items) > kMost) refuse("a range must have at most 100000 numbers");
   }
-  return result;
+  return list_value(std::move(items), Sequence::Kind::Range);
 }
 
-Value with_default(const TemplateExpression& filter, const Value& value, const Arguments& given) {
-  const bool is_named = given.are(0, "boolean") || given.are(1, "boolean");
-  if (!is_named && !given.are(0) && !given.are(1) && !given.are(2)) refuse_arguments(filter);
-  const bool takes_false = is_named ? is_true(given.named.at("boolean"))
-                                    : given.values.size() == 2 && is_true(given.values[1]);
-  if (value && (!takes_false || is_true(value))) return value;
-  return given.values.empty() ? Value("") : given.values[0];
+// namespace() and dict(): named values, and those of a dict.
+NamedValues named_values(const TemplateArguments& given, const char* name) {
+  NamedValues values;
+  for (const Value& one : given.values) {
+    if (one.object<Dict>() == nullptr || given.values.size() > 1)
+      refuse(std::string(name) + " must have named values or a dict");
+    values = one.object<Dict>()->items;
+  }
+  values.insert(values.end(), given.named.begin(), given.named.end());
+  return values;
 }
 
-Value joined(const TemplateExpression& filter, const std::vector<Json>& items,
-             const Arguments& given) {
-  if (!given.are(0) && !given.are(1)) refuse_arguments(filter);
-  const std::string between = given.are(1) ? text_of(given.values[0], filter.line) : "";
-  std::string text;
-  for (std::size_t i = 0; i < items.size(); ++i)
-    text += (i > 0 ? between : "") + text_of(items[i], filter.line);
-  return text;
-}
-
-Value filtered(const TemplateExpression& filter, const Value& value, const Arguments& given) {
-  const std::string& name = filter.name;
-  if (name == "default" || name == "d") return with_default(filter, value, given);
-  if (name == "map" || name == "selectattr" || name == "rejectattr")
-    return filter_items(filter, items_of(value, filter.line), given);
-  if (name == "join") return joined(filter, items_of(value, filter.line), given);
-  if (!given.are(0)) refuse_arguments(filter);
-  if (name == "trim") return trimmed(text_of(value, filter.line));
-  const bool is_first = name == "first", is_length = name == "length" || name == "count";
-  if (!is_first && !is_length && name != "last" && name != "list")
-    refuse_template(filter.line, "the filter " + io::in_quotes(name) + " is not known to posenc");
-  const std::vector<Json> items = items_of(value, filter.line);
-  if (is_length) return items.size();
-  if (name == "list") return items;
-  if (items.empty()) return std::nullopt;
-  return is_first ? items.front() : items.back();
-}
-
-// Filters whose result can be gone through once, in Jinja, and those that do.
-bool is_once(const TemplateExpression& filter) {
-  return filter.kind == ExpressionKind::Filter &&
-         (filter.name == "map" || filter.name == "selectattr" || filter.name == "rejectattr");
-}
-bool goes_through(const TemplateExpression& filter) {
-  return is_once(filter) || filter.name == "first" || filter.name == "join" ||
-         filter.name == "list";
+[[noreturn]] Value raise_exception(const TemplateArguments& given) {
+  const auto message = bound(given, "raise_exception", {"message"});
+  refuse("the template raises: " + (message[0] ? text_of(*message[0]) : ""));
 }
 
 class Renderer {
  public:
-  explicit Renderer(const Json& names) : scopes_(1) {
-    for (const auto& [name, value] : names.items()) scopes_[0][name] = value;
+  Renderer(const NamedValues& names,
+           const std::function<std::string(const std::string&)>& strftime_now)
+      : globals_(std::make_shared<Scope>()) {
+    const auto add = [&](const char* name, std::function<Value(const TemplateArguments&)> call) {
+      globals_->names[name] = function_value(name, std::move(call));
+    };
+    add("range", range);
+    add("namespace", [this](const TemplateArguments& given) -> Value {
+      spaces_.push_back(std::make_shared<Namespace>());
+      for (const auto& [name, value] : named_values(given, "namespace")) {
+        check_name(name);
+        spaces_.back()->names.set(name, value);
+      }
+      return {spaces_.back()};
+    });
+    add("raise_exception", raise_exception);
+    add("dict", [](const auto& given) { return dict_value(named_values(given, "dict")); });
+    add("strftime_now", [strftime_now](const TemplateArguments& given) {
+      const auto format = bound(given, "strftime_now", {"format"});
+      if (!format[0]) refuse("strftime_now must have a format");
+      return text_value(strftime_now(text_in(*format[0], "a format")));
+    });
+    for (const char* name : {"lipsum", "cycler", "joiner"})
+      add(name, [name](const TemplateArguments&) -> Value {
+        refuse(std::string("the function ") + name + " is not known to posenc");
+      });
+    for (const auto& [name, value] : names) globals_->names[name] = value;
   }
 
-  void run(const std::vector<TemplateStatement>& statements) {
-    for (const TemplateStatement& one : statements) run(one);
+  ~Renderer() {
+    for (const auto& space : spaces_) space->names.items.clear();  // which may hold each other
   }
-  std::string take() { return std::move(out_); }
+  Renderer(const Renderer&) = delete;
+  Renderer& operator=(const Renderer&) = delete;
+
+  std::string whole(const Statement& of) {
+    try {
+      run(of.body, frame(globals_, of.hidden));
+    } catch (const TemplateRefusal& error) {
+      refuse_template(line_, error.what());
+    }
+    return std::move(out_);
+  }
 
  private:
-  void run(const TemplateStatement& one) {
-    if (one.kind == TemplateStatement::Kind::Text) {
-      out_ += one.name;
+  enum class Flow { Next, Break, Continue };
+
+  struct Deeper {
+    explicit Deeper(int& counted) : depth(counted) {
+      if (++depth > kDeepest) refuse("expressions and macros must not be so deep");
+    }
+    ~Deeper() { --depth; }
+    Deeper(const Deeper&) = delete;
+    Deeper& operator=(const Deeper&) = delete;
+    int& depth;
+  };
+
+  static ScopeOf frame(std::shared_ptr<const Scope> outer, const std::vector<std::string>& hidden) {
+    auto made = std::make_shared<Scope>(Scope{std::move(outer)});
+    for (const std::string& name : hidden) made->names[name] = undefined(io::in_quotes(name));
+    return made;
+  }
+  void spend(std::size_t steps) {
+    steps_ += static_cast<int64_t>(steps);
+    if (steps_ > kMostSteps) refuse("the template makes too much, or does not end");
+  }
+  void write(const std::string& text) {
+    spend(text.size());
+    out_ += text;
+  }
+
+  // What a body writes.
+  std::string written(const std::vector<Statement>& body, const ScopeOf& scope) {
+    std::string before = std::exchange(out_, "");
+    run(body, scope);
+    return std::exchange(out_, std::move(before));
+  }
+
+  Flow run(const std::vector<Statement>& statements, const ScopeOf& scope) {
+    const Deeper deeper(depth_);
+    for (const Statement& one : statements) {
+      const Flow flow = run(one, scope);
+      if (flow != Flow::Next) return flow;
+    }
+    return Flow::Next;
+  }
+
+  Flow run(const Statement& one, const ScopeOf& scope) {
+    using Kind = Statement::Kind;
+    line_ = one.line;
+    spend(1);
+    switch (one.kind) {
+      case Kind::Text: write(one.name); break;
+      case Kind::Output: write(text_of(evaluate(one.expression[0], scope))); break;
+      case Kind::Set: assign(one, evaluate(one.expression[0], scope), scope); break;
+      case Kind::SetBlock: set_block(one, scope); break;
+      case Kind::For: return loop(one, scope);
+      case Kind::If:
+        return run(is_true(evaluate(one.expression[0], scope)) ? one.body : one.otherwise, scope);
+      case Kind::Macro: scope->names[one.name] = macro(one, scope); break;
+      case Kind::Scope: run(one.body, frame(scope, one.hidden)); break;
+      case Kind::Break: return Flow::Break;
+      case Kind::Continue: return Flow::Continue;
+    }
+    return Flow::Next;
+  }
+
+  static void unpack(const Statement& one, const Value& value, Scope& scope) {
+    if (!one.is_tuple) {
+      scope.names[one.names[0]] = value;
       return;
     }
-    const bool is_loop = one.kind == TemplateStatement::Kind::For;
-    const Value value = evaluate(one.expression[0], is_loop);
-    switch (one.kind) {
-      case TemplateStatement::Kind::Output: out_ += text_of(value, one.line); break;
-      case TemplateStatement::Kind::Set: scopes_.back()[one.name] = value; break;
-      case TemplateStatement::Kind::If: run(is_true(value) ? one.body : one.otherwise); break;
-      default: loop(one, items_of(value, one.line));
-    }
+    if (value.is_undefined()) refuse("the value of several names must be defined");
+    TemplateValues all = all_of(value);
+    if (all.size() != one.names.size())
+      refuse("there must be a value for each of " + std::to_string(one.names.size()) +
+             " names. Got " + std::to_string(all.size()));
+    for (std::size_t i = 0; i < all.size(); ++i) scope.names[one.names[i]] = std::move(all[i]);
   }
 
-  void loop(const TemplateStatement& one, const std::vector<Json>& items) {
-    for (const Json& own : items) {
-      scopes_.push_back({{one.name, own}});
-      run(one.body);
-      scopes_.pop_back();
-    }
+  static void check_name(const std::string& name) {
+    if (name.starts_with("_")) refuse("a namespace must not have the name " + name);
+  }
+  void assign(const Statement& one, const Value& value, const ScopeOf& scope) const {
+    if (one.attribute.empty()) return unpack(one, value, *scope);
+    const Value of = named(one.names[0], *scope);
+    const auto* const space = std::get_if<std::shared_ptr<Namespace>>(&of.data);
+    if (space == nullptr)
+      refuse(one.names[0] + " must be a namespace, to set its " + one.attribute);
+    check_name(one.attribute);
+    (*space)->names.set(one.attribute, value);
   }
 
-  Value named(const std::string& name) const {
-    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-      const auto found = scope->find(name);
-      if (found != scope->end()) return found->second;
+  void set_block(const Statement& one, const ScopeOf& scope) {
+    Value value = text_value(written(one.body, frame(scope, one.hidden)));
+    if (!one.expression.empty()) {
+      const auto blocked = std::make_shared<Scope>(Scope{scope});
+      blocked->names[""] = std::move(value);  // a name that none in a template has
+      value = evaluate(one.expression[0], blocked);
     }
-    return std::nullopt;
+    scope->names[one.names[0]] = std::move(value);
   }
 
-  Arguments arguments(const TemplateExpression& filter) const {
-    Arguments given;
-    for (auto part = filter.parts.begin() + 1; part != filter.parts.end(); ++part) {
+  Flow loop(const Statement& one, const ScopeOf& scope) {
+    TemplateValues items;
+    for (Value& item : all_of(evaluate(one.expression[0], scope))) {
+      if (one.expression.size() > 1) {
+        const auto own = frame(scope, {});
+        unpack(one, item, *own);
+        if (!is_true(evaluate(one.expression[1], own))) continue;
+      }
+      items.push_back(std::move(item));
+    }
+    const auto all = std::make_shared<const TemplateValues>(std::move(items));
+    bool has_finished = false;  // as in Jinja: break and continue do not finish a body
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      spend(1);
+      const auto own = frame(scope, one.hidden);
+      unpack(one, (*all)[i], *own);
+      own->names["loop"] = {std::make_shared<const Loop>(Loop{all, i})};
+      const Flow flow = run(one.body, own);
+      has_finished = has_finished || flow == Flow::Next;
+      if (flow == Flow::Break) break;
+    }
+    if (has_finished) return Flow::Next;
+    return run(one.otherwise, frame(scope, one.hidden_otherwise));
+  }
+
+  Value macro(const Statement& one, const std::shared_ptr<const Scope>& scope) {
+    // Held weakly: the scope holds the macro.
+    return function_value(
+        one.name, [this, &one, held = std::weak_ptr(scope)](const TemplateArguments& given) {
+          const auto outer = held.lock();
+          if (!outer) refuse("the macro " + one.name + " is called outside of where it is defined");
+          const std::vector<const char*> names = pointers(one.names);
+          const auto values = bound(given, one.name, names);
+          const auto own = frame(outer, one.hidden);
+          const std::size_t required = one.names.size() - one.expression.size();
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            own->names[one.names[i]] = values[i]      ? *values[i]
+                                       : i < required ? undefined("the parameter " + one.names[i])
+                                                      : evaluate(one.expression[i - required], own);
+          }
+          return text_value(written(one.body, own));
+        });
+  }
+  static std::vector<const char*> pointers(const std::vector<std::string>& names) {
+    std::vector<const char*> all;
+    for (const std::string& name : names) all.push_back(name.c_str());
+    return all;
+  }
+
+  static Value named(const std::string& name, const Scope& scope) {
+    for (const Scope* at = &scope; at != nullptr; at = at->outer.get()) {
+      const auto found = at->names.find(name);
+      if (found != at->names.end()) return found->second;
+    }
+    return undefined(io::in_quotes(name));
+  }
+
+  TemplateArguments arguments(const Expression& call, const ScopeOf& scope) {
+    TemplateArguments given;
+    for (auto part = call.parts.begin() + 1; part != call.parts.end(); ++part) {
       if (part->kind == ExpressionKind::Argument) {
-        given.named[part->name] = evaluate(part->parts[0]);
+        given.named.emplace_back(part->name, evaluate(part->parts[0], scope));
       } else {
-        given.values.push_back(evaluate(*part));
+        given.values.push_back(evaluate(*part, scope));
       }
     }
     return given;
   }
 
-  // `once`: whether the value is gone through once.
-  Value evaluate(const TemplateExpression& one, bool once = false) const {
-    if (is_once(one) && !once)
-      refuse_template(one.line, "after " + one.name +
-                                    " there must be first, join, list or a filter of items, unless "
-                                    "it is in for");
-    const auto part = [&](std::size_t i) { return evaluate(one.parts[i]); };
-    switch (one.kind) {
-      case ExpressionKind::Literal: return one.literal;
-      case ExpressionKind::Name: return named(one.name);
-      case ExpressionKind::Attribute: return attribute(part(0), one.name, one.line);
-      case ExpressionKind::Item: return item(part(0), part(1), one.line);
-      case ExpressionKind::Not: return !is_true(part(0));
-      case ExpressionKind::Equal: return are_equal(part(0), part(1));
-      case ExpressionKind::In: return is_in(part(0), part(1), one.line);
-      case ExpressionKind::Filter:
-        return filtered(one, evaluate(one.parts[0], goes_through(one)), arguments(one));
-      default: break;  // And, Or: as in Python, one of the two values
-    }
-    const Value left = part(0);
-    return is_true(left) == (one.kind == ExpressionKind::And) ? part(1) : left;
+  Value call(const Expression& one, const ScopeOf& scope) {
+    const Value callee = evaluate(one.parts[0], scope);
+    const TemplateArguments given = arguments(one, scope);
+    line_ = one.line;
+    if (callee.is_undefined())
+      refuse("what is called must be defined. Got " + callee.get<Undefined>()->what);
+    if (callee.object<Function>() == nullptr)
+      refuse("what is called must be a function. Got " + type_of(callee));
+    return callee.object<Function>()->call(given);
   }
 
-  std::vector<std::map<std::string, Value>> scopes_;
+  bool compare(const Expression& one, const ScopeOf& scope) {
+    Value left = evaluate(one.parts[0], scope);
+    for (auto operand = one.parts.begin() + 1; operand != one.parts.end(); ++operand) {
+      Value right = evaluate(operand->parts[0], scope);
+      line_ = one.line;
+      if (!holds(operand->name, left, right)) return false;
+      left = std::move(right);
+    }
+    return true;
+  }
+  static bool holds(const std::string& name, const Value& a, const Value& b) {
+    if (name == "==") return are_equal(a, b);
+    if (name == "!=") return !are_equal(a, b);
+    if (name == "in") return is_in(a, b);
+    if (name == "not in") return !is_in(a, b);
+    if (name == "<") return is_less(a, b);
+    if (name == ">") return is_less(b, a);
+    return name == "<=" ? is_less(a, b) || are_equal(a, b) : is_less(b, a) || are_equal(a, b);
+  }
+
+  Value dict(const Expression& one, const ScopeOf& scope) {
+    NamedValues items;
+    for (std::size_t i = 0; i < one.parts.size(); i += 2) {
+      std::string key = text_in(evaluate(one.parts[i], scope), "a key of a dict");
+      items.emplace_back(std::move(key), evaluate(one.parts[i + 1], scope));
+    }
+    return dict_value(std::move(items));
+  }
+
+  Value evaluate(const Expression& one, const ScopeOf& scope) {
+    spend(1);
+    const Deeper deeper(depth_);
+    const Value value = computed(one, scope);
+    line_ = one.line;
+    if (value.text() != nullptr && one.kind != ExpressionKind::Name)
+      spend(value.text()->size() / 16);
+    return value;
+  }
+
+  Value computed(const Expression& one, const ScopeOf& scope) {
+    switch (one.kind) {
+      case ExpressionKind::Literal: return one.literal;
+      case ExpressionKind::Name: return named(one.name, *scope);
+      case ExpressionKind::List: return list_value(parts_of(one, scope));
+      case ExpressionKind::Tuple: return list_value(parts_of(one, scope), Sequence::Kind::Tuple);
+      case ExpressionKind::Dict: return dict(one, scope);
+      case ExpressionKind::Call: return call(one, scope);
+      case ExpressionKind::Compare: return {compare(one, scope)};
+      case ExpressionKind::Filter:
+      case ExpressionKind::Test: return applied(one, scope);
+      default: break;
+    }
+    const auto part = [&](std::size_t i) { return evaluate(one.parts[i], scope); };
+    const Value first = part(0);
+    line_ = one.line;
+    switch (one.kind) {
+      case ExpressionKind::Attribute: return attribute_of(first, one.name);
+      case ExpressionKind::Item: return item_of(first, part(1));
+      case ExpressionKind::Slice: return slice_of(first, part(1), part(2), part(3));
+      case ExpressionKind::Not: return {!is_true(first)};
+      case ExpressionKind::And: return is_true(first) ? part(1) : first;
+      case ExpressionKind::Or: return is_true(first) ? first : part(1);
+      case ExpressionKind::Binary: return binary(one.name, first, part(1));
+      case ExpressionKind::Concat: return text_value(text_of(first) + text_of(part(1)));
+      case ExpressionKind::Negative: return negative(first);
+      case ExpressionKind::Positive: return negative(negative(first));
+      default: break;  // Conditional
+    }
+    if (is_true(first)) return part(1);
+    return one.parts.size() > 2 ? part(2) : undefined("if without else");
+  }
+
+  TemplateValues parts_of(const Expression& one, const ScopeOf& scope) {
+    TemplateValues values;
+    for (const Expression& part : one.parts) values.push_back(evaluate(part, scope));
+    return values;
+  }
+
+  Value applied(const Expression& one, const ScopeOf& scope) {
+    const Value value = evaluate(one.parts[0], scope);
+    const TemplateArguments given = arguments(one, scope);
+    line_ = one.line;
+    if (one.kind == ExpressionKind::Test) return {is_test_true(one.name, value, given)};
+    return filtered(one.name, value, given);
+  }
+
+  const ScopeOf globals_;
+  std::vector<std::shared_ptr<Namespace>> spaces_;
   std::string out_;
+  int line_ = 1, depth_ = 0;
+  int64_t steps_ = 0;
 };
 
 }  // namespace
 
-std::string ChatTemplate::render(const Json& names) const {
-  Renderer renderer(names);
-  renderer.run(statements_);
-  return renderer.take();
+std::string TemplateProgram::render(
+    const NamedValues& names,
+    const std::function<std::string(const std::string&)>& strftime_now) const {
+  return Renderer(names, strftime_now).whole(whole_);
 }
 
-}  // namespace posenc::text
+}  // namespace posenc::text::jinja

@@ -5,26 +5,11 @@
 #include <algorithm>
 
 namespace posenc::text {
-namespace {
-
-using Json = nlohmann::json;
-
-// What a template may name beside the messages: `special_tokens_map` of transformers and defaults.
-Json names_beside(const Tokenizer& tokenizer) {
-  Json names = {{"tools", nullptr}, {"documents", nullptr}, {"add_generation_prompt", false}};
-  for (const char* name : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
-                           "cls_token", "mask_token"}) {
-    const auto id = tokenizer.special_token_id(name);
-    if (!id) continue;
-    if (const auto token = tokenizer.id_to_token(*id)) names[name] = *token;
-  }
-  return names;
-}
-
-}  // namespace
 
 ChatPairs::ChatPairs(const sentence::ChatTemplate& chat, const Tokenizer& tokenizer)
-    : template_(chat.source), is_structured_(chat.is_structured), names_(names_beside(tokenizer)) {
+    : template_{chat.source, jinja::special_tokens_of(tokenizer),
+                jinja::TemplateProgram(chat.source)},
+      is_structured_(chat.is_structured) {
   const std::string base = render("", "alpha", "bravo");
   const bool has_query = render("", "charlie", "bravo") != base,
              has_document = render("", "alpha", "foxtrot") != base;
@@ -36,17 +21,18 @@ ChatPairs::ChatPairs(const sentence::ChatTemplate& chat, const Tokenizer& tokeni
 
 std::string ChatPairs::render(const std::string& prompt, const std::string& query,
                               const std::string& document) const {
-  Json names = names_;
-  names["messages"] = Json::array();
+  using namespace jinja;
+  TemplateValues messages;
   const auto add = [&](const char* role, const std::string& text) {
-    Json content = text;
-    if (is_structured_) content = Json::array({{{"type", "text"}, {"text", text}}});
-    names["messages"].push_back({{"role", role}, {"content", std::move(content)}});
+    TemplateValue content = text_value(text);
+    if (is_structured_)
+      content = list_value({dict_value({{"type", text_value("text")}, {"text", content}})});
+    messages.push_back(dict_value({{"role", text_value(role)}, {"content", std::move(content)}}));
   };
   if (!prompt.empty()) add("system", prompt);
   add("query", query);
   add("document", document);
-  return template_.render(names);
+  return rendered_chat(template_, std::move(messages), {});
 }
 
 std::vector<int64_t> ChatPairs::tail(const Tokenizer& tokenizer, const std::string& prompt) const {

@@ -7,7 +7,7 @@
 
 #include "posenc/models/cross_encoder_folder.h"
 #include "posenc/tokenizers/tensors.h"
-#include "text/chat_template/chat_template.h"
+#include "text/chat_template/program.h"
 
 namespace posenc::text {
 
@@ -25,9 +25,8 @@ class ChatPairs {
   std::vector<int64_t> tail(const Tokenizer& tokenizer, const std::string& prompt) const;
 
  private:
-  ChatTemplate template_;
+  ChatTemplateParts template_;
   bool is_structured_;
-  nlohmann::json names_;
 };
 
 }  // namespace posenc::text

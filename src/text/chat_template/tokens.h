@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace posenc::text {
+namespace posenc::text::jinja {
 
 /// A piece of a template.
 struct TemplateToken {
@@ -16,6 +16,7 @@ struct TemplateToken {
     Name,
     String,  ///< its characters, without quotes and escapes
     Integer,
+    Float,
     Symbol,  ///< such as `==` and `|`
     End,     ///< of the template; there is one
   };
@@ -36,4 +37,4 @@ struct TemplateToken {
 /// Throws c10::ValueError for characters that posenc does not know there.
 std::vector<TemplateToken> template_tokens(const std::string& source);
 
-}  // namespace posenc::text
+}  // namespace posenc::text::jinja

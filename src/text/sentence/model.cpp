@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -89,11 +90,21 @@ RowRules rules_of(const FirstModel& first, std::optional<int64_t> max_length) {
   return rules;
 }
 
+// A table has a weight for each token of the tokenizer in its folder.
+void complete_table(const char* caller, const SentenceRoute& route, const Tokenizer& tokenizer,
+                    SentenceStageFolder& own) {
+  int64_t& count = std::get<sentence::SparseStaticEmbedding>(own.stage).vocab_size;
+  if (!own.weights.empty()) count = tokenizer.vocab_size();
+  TORCH_CHECK_VALUE(own.folder != route.encoder || count >= tokenizer.vocab_size(), "[", caller,
+                    "] ", own.folder, ": weight must have an entry for each token, ",
+                    tokenizer.vocab_size(), ". Got ", count);
+}
+
 // What of stages only the tokenizer of their route knows.
-void complete_stages(SentenceRoute& route, const Tokenizer& tokenizer) {
+void complete_stages(const char* caller, SentenceRoute& route, const Tokenizer& tokenizer) {
   for (SentenceStageFolder& own : route.stages) {
-    if (auto* const stage = std::get_if<sentence::SparseStaticEmbedding>(&own.stage))
-      if (!own.weights.empty()) stage->vocab_size = tokenizer.vocab_size();
+    if (std::holds_alternative<sentence::SparseStaticEmbedding>(own.stage))
+      complete_table(caller, route, tokenizer, own);
     if (auto* const stage = std::get_if<sentence::LexicalWeights>(&own.stage))
       for (const char* name : {"cls_token", "eos_token", "pad_token", "unk_token"})
         if (const auto id = tokenizer.special_token_id(name))
@@ -110,9 +121,10 @@ void load_weights_by_tokens(const char* caller, const SentenceStageFolder& stage
   for (const auto& [token, value] : config.object().items()) {
     const auto known = tokenizer.token_to_id(token);
     const auto id = known ? known : unknown;
-    if (!value.is_number()) config.refuse(token, "must be a number, the weight of a token");
-    if (!id) config.refuse(token, "must be a token of the tokenizer");
-    if (*id < weight.size(0)) weight.data_ptr<float>()[*id] = value.get<float>();
+    if (!value.is_number() || !std::isfinite(value.get<float>()))
+      config.refuse(token, "must be a finite number, the weight of a token");
+    if (!id || *id >= weight.size(0)) config.refuse(token, "must be a token of the tokenizer");
+    weight.data_ptr<float>()[*id] = value.get<float>();
   }
   const torch::NoGradGuard no_grad;
   module.named_parameters()["weight"].copy_(weight);
@@ -179,7 +191,7 @@ std::shared_ptr<const SentenceModel> load_sentence_model(const char* caller, Sen
             ? known->second
             : tokenizers.emplace(route.encoder, tokenizer_of(caller, route, load.base()))
                   .first->second;
-    complete_stages(route, own);
+    complete_stages(caller, route, own);
   }
   LoadReport report, of_stages;
   const auto stages = load_sentence_stages(folder, LoadOptions(load).report(&of_stages));

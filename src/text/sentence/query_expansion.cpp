@@ -16,7 +16,7 @@ using Strategy = sentence::QueryExpansion::Strategy;
 int64_t token_of(const char* caller, const sentence::QueryExpansion& rule,
                  const Tokenizer& tokenizer) {
   if (rule.token) {
-    const auto id = known_token(tokenizer, *rule.token);
+    const auto id = tokenizer.token_to_id(*rule.token);
     TORCH_CHECK_VALUE(id, "[", caller, "] token of query_expansion must be in the vocabulary. Got ",
                       *rule.token);
     return *id;
@@ -37,13 +37,6 @@ std::optional<int64_t> smallest_window(const TransformerEncoderOptions& stack) {
 }
 
 }  // namespace
-
-std::optional<int64_t> known_token(const Tokenizer& tokenizer, const std::string& token) {
-  const auto id = tokenizer.token_to_id(token);
-  const auto unknown = tokenizer.special_token_id("unk_token");
-  const bool is_unknown = id && id == unknown && tokenizer.id_to_token(*id) != token;
-  return is_unknown ? std::nullopt : id;
-}
 
 Expansion::Expansion(const char* caller, const sentence::QueryExpansion& rule_,
                      const Tokenizer& tokenizer, const EncoderOptions& encoder)

@@ -9,9 +9,6 @@
 
 namespace posenc::text {
 
-/// The id of a token of the vocabulary; nothing for what the tokenizer has as its unknown token.
-std::optional<int64_t> known_token(const Tokenizer& tokenizer, const std::string& token);
-
 /// How queries are filled up, with an id.
 struct Expansion {
   sentence::QueryExpansion rule;

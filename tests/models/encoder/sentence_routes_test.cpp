@@ -30,6 +30,8 @@ TEST(SentenceKind, IsThatOfTheFolder) {
     folder.put("config_sentence_transformers.json", {{"model_type", name}});
     EXPECT_EQ(inspect_sentence_kind(folder.write()), kind) << name;
   }
+  folder.put("config_sentence_transformers.json", {{"query_prefix", "[Q] "}});
+  EXPECT_EQ(inspect_sentence_kind(folder.write()), SentenceKind::MultiVector) << "older PyLate";
   folder.put("config_sentence_transformers.json", {{"model_type", "Reranker"}});
   EXPECT_ERROR(inspect_sentence_kind(folder.write()), c10::ValueError,
                "model_type must be SentenceTransformer, SparseEncoder, MultiVectorEncoder");
@@ -43,6 +45,9 @@ TEST(SentenceKind, IsThatOfTheFolder) {
   for (const auto& [name, kind] : classes) {
     bare.config["architectures"] = {name};
     EXPECT_EQ(inspect_sentence_kind(bare.write()), kind) << name;
+    const TempDir adapter;  // which has no config.json of its own
+    write_bytes(adapter / "adapter_config.json", R"({"peft_type": "LORA"})");
+    EXPECT_EQ(inspect_sentence_kind(adapter.path().string(), bare.write()), kind) << name;
   }
 }
 

@@ -72,7 +72,10 @@ void run_auto_encoder(const sentence::Stage& any, const StageRun& run) {
     x = x / (x.std(-1, /*unbiased=*/true, /*keepdim=*/true) + kStdEps);
   }
   const at::Tensor z = at::linear(x - module.pre_bias, module.encoder->weight, module.latent_bias);
-  const int64_t kept = std::min(run.inputs.max_active_dims.value_or(stage.k), stage.hidden_dim);
+  const int64_t kept = run.inputs.max_active_dims.value_or(stage.k);
+  TORCH_CHECK_VALUE(kept <= stage.hidden_dim, run.place,
+                    ": k, or max_active_dims in its place, must be at most hidden_dim, ",
+                    stage.hidden_dim, ". Got ", kept);
   const auto [values, indices] = z.topk(kept, -1);
   run.features.sentence = at::zeros_like(z).scatter(-1, indices, values.relu());
 }
