@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -463,11 +464,17 @@ TEST(KernelBits, RootMeanSquares) {
       });
 }
 
+// All but ReLU's square, an exact product, whose bits rows_test.cpp compares between the sets.
+std::array<inference::ActivationKernel, 5> hashed_activations(const InferenceKernels& use) {
+  const auto all = inference::activations(use);
+  return {all[0], all[1], all[2], all[3], all[4]};
+}
+
 TEST(KernelBits, Gates) {
   expect_hashes(0xf9ceb63776c15181, 0x967fe8a2deda6e90,
                 [](const InferenceKernels& use, Hash& hash) {
                   const auto y = Numbers(12).floats(1001);
-                  for (const inference::ActivationKernel& one : inference::activations(use)) {
+                  for (const inference::ActivationKernel& one : hashed_activations(use)) {
                     auto x = Numbers(11).floats(1001);
                     one.gate(x.data(), y.data(), 1001);
                     hash.add(x);
@@ -478,7 +485,7 @@ TEST(KernelBits, Gates) {
 TEST(KernelBits, Activations) {
   expect_hashes(0x2cf796483523ce4d, 0xb0feb91d0d8318c8,
                 [](const InferenceKernels& use, Hash& hash) {
-                  for (const inference::ActivationKernel& one : inference::activations(use)) {
+                  for (const inference::ActivationKernel& one : hashed_activations(use)) {
                     auto x = Numbers(11).floats(1001);
                     for (size_t i = 0; i < x.size(); i += 5) x[i] *= 32.0F;
                     one.activate(x.data(), 1001);
