@@ -69,6 +69,7 @@ CLI_MAY = {
 INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
 INTERNALS_MAY = {
     "src/positions/relative/weights.cpp": "_safe_softmax: that of scaled_dot_product_attention, zeros for a row of -inf; _softmax_backward_data: from a result",
+    "src/transformer/functional/multihead_attention.cpp": "_safe_softmax: the same, of capped scores",
     "src/positions/functional/embed/row_gradient.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
     "src/train/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
     "src/train/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",

@@ -91,7 +91,7 @@ constexpr KindRow kKinds[] = {{VectorKind::Dense, "a vector for each text", "cos
                               {VectorKind::Sparse, "sparse vectors", "dot"},
                               {VectorKind::PerTokens, "vectors of tokens", "maxsim"}};
 
-const KindRow& row_of(VectorKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+const KindRow& kind_row(VectorKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 std::vector<std::string> all_similarity_names() {
   std::vector<std::string> names;
@@ -116,10 +116,10 @@ void check_similarity(const std::string& name) {
 
 at::Tensor similarity_scores(const std::string& name, const StoredVectors& a,
                              const StoredVectors& b) {
-  const Similarity& similarity = similarity_named(name.empty() ? row_of(a.kind).usual : name);
+  const Similarity& similarity = similarity_named(name.empty() ? kind_row(a.kind).usual : name);
   if (a.kind != b.kind)
-    fail("the vectors must be of one kind. Got {} and {}", row_of(a.kind).what,
-         row_of(b.kind).what);
+    fail("the vectors must be of one kind. Got {} and {}", kind_row(a.kind).what,
+         kind_row(b.kind).what);
   if (a.width() != b.width())
     fail("the vectors must have one width. Got {} and {}", a.width(), b.width());
   if (a.kind == VectorKind::Dense && similarity.dense != nullptr)
@@ -130,7 +130,7 @@ at::Tensor similarity_scores(const std::string& name, const StoredVectors& a,
     return similarity.sparse(a.sparse, b.sparse);
   if (a.kind == VectorKind::PerTokens && similarity.tokens != nullptr)
     return similarity.tokens({a.rows, a.lengths}, {b.rows, b.lengths});
-  fail("{} is not a similarity of {}", similarity.name, row_of(a.kind).what);
+  fail("{} is not a similarity of {}", similarity.name, kind_row(a.kind).what);
 }
 
 int64_t StoredVectors::width() const {

@@ -57,7 +57,7 @@ GenerateOptions batch_options(const TextGeneratorParts& parts, const TextGenerat
   return generation;
 }
 
-std::vector<std::string> strings_in(const Settings& settings, const char* name) {
+std::vector<std::string> strings_in(const posenc::Settings& settings, const char* name) {
   const auto& value = settings.value(name);
   if (value.is_string()) return {value.get<std::string>()};
   const bool are_strings =
@@ -69,7 +69,7 @@ std::vector<std::string> strings_in(const Settings& settings, const char* name) 
 
 }  // namespace
 
-TextGenerateOptions text_generate_options(Settings settings, int64_t vocab,
+TextGenerateOptions text_generate_options(posenc::Settings settings, int64_t vocab,
                                           decltype(generate_options)& make) {
   constexpr const char* kStops = "stop_strings";
   std::vector<std::string> stops;

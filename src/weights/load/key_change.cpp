@@ -1,3 +1,5 @@
+// posenc-budget: one table of changes, each with its inverse
+
 #include "weights/load/key_change.h"
 
 #include <ATen/ops/block_diag.h>

@@ -1,3 +1,4 @@
+// posenc-budget: one operation in each of its formats
 // Attention over packed sequences, in float32 and in bfloat16, against
 // at::scaled_dot_product_attention on each one in float64; and with scores in 8 bits against
 // attention in float32 that gets the scores of plain integers as a bias, bit for bit.
