@@ -177,7 +177,8 @@ inline std::vector<FreezableModel> freezable_stacks() {
                               .norm(true)),
       of_stack("Hunyuan",
                TransformerEncoderOptions(
-                   LayerOptions(gemma).qk_norm_after_rotary(true).rotary(rotary("llama", 8)), 2)),
+                   LayerOptions(gemma).qk_norm_after_rotary(true).rotary(rotary("llama", 8)), 2)
+                   .norm(true)),
       of_stack("Ministral 3", TransformerEncoderOptions(LayerOptions(layer)
                                                             .norm_first(true)
                                                             .rotary(rotary("llama", 4))

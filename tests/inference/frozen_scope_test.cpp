@@ -93,8 +93,11 @@ Json config_of(const std::string& type) {
     with({{"coordinate_size", 5}, {"shape_size", 6}});
     with({{"has_relative_attention_bias", true}, {"has_spatial_attention_bias", true}});
   }
-  if (is_one_of({"gemma3_text", "qwen3", "llama", "eurobert", "mistral", "qwen2"}))
+  if (is_one_of({"exaone4", "gemma", "gemma3_text", "helium", "qwen3", "llama", "eurobert",
+                 "ministral", "ministral3", "mistral", "qwen2", "seed_oss", "stablelm"}))
     with({{"num_key_value_heads", 2}, {"head_dim", 8}});
+  if (is_one_of({"codegen", "gptj"})) with({{"rotary_dim", 4}});
+  if (type == "gpt_neo") with({{"attention_types", {{{"global", "local"}, 1}}}});
   if (is_one_of({"deberta", "deberta-v2"})) {
     with({{"relative_attention", true}, {"pos_att_type", {"c2p", "p2c"}}});
     with({{"max_relative_positions", 40}});

@@ -2,7 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/full.h>
 
 #include <algorithm>
 
@@ -71,23 +71,30 @@ kernel::NormKind kernel_norm(NormKind kind) {
   return kernel::NormKind::Affine;
 }
 
+// Whether the norm multiplies by 1 + weight.
+bool adds_one(kernel::NormKind kind) {
+  return kind == kernel::NormKind::RMSPlusOne || kind == kernel::NormKind::LayerPlusOne;
+}
+
 }  // namespace
 
 Norm::Norm(const TransformerNormImpl* norm, const LayerScaleImpl* scale) {
   if (norm == nullptr) return;
-  weight = norm->weight.defined() ? norm->weight.detach().contiguous()
-                                  : at::ones({norm->options.d_model()}, at::kFloat);
+  kind = kernel_norm(norm->options.kind());
+  if (norm->weight.defined()) {
+    weight = norm->weight.detach().contiguous();
+  } else {
+    weight = at::full({norm->options.d_model()}, adds_one(kind) ? 0.0 : 1.0, at::kFloat);
+  }
   if (norm->bias.defined()) bias = norm->bias.detach().contiguous();
   eps = static_cast<float>(norm->options.eps());
-  kind = kernel_norm(norm->options.kind());
   if (scale != nullptr) multiply(scale->lambda1.detach());
 }
 
 void Norm::multiply(const at::Tensor& factors) {
-  const bool is_rms = kind == kernel::NormKind::RMSPlusOne;
-  if (is_rms || kind == kernel::NormKind::LayerPlusOne) {
+  if (adds_one(kind)) {
     weight = weight + 1.0;
-    kind = is_rms ? kernel::NormKind::RMS : kernel::NormKind::Layer;
+    kind = kind == kernel::NormKind::RMSPlusOne ? kernel::NormKind::RMS : kernel::NormKind::Layer;
   }
   weight = weight * factors;
   if (bias.defined()) bias = bias * factors;
