@@ -97,7 +97,7 @@ TEST_F(TextGeneratorTest, RefusesPromptsAndOptions) {
   EXPECT_ERROR(generator_.generate({"a"}, options.batch_size(0)), c10::ValueError, "batch_size");
   auto bare = generator_.options().add_special_tokens(false);
   EXPECT_ERROR(generator_.generate({"a", ""}, bare), c10::ValueError,
-               "a prompt must have a token. Got \"\"");
+               "a prompt must have a token. Got ''");
   EXPECT_EQ(generator_.generate({""}, generator_.options())[0][0].ids.size(), 12U) << "<s> is one";
   auto beams = generator_.options().on_text([](const GeneratedText&) { return true; });
   beams.generation().num_beams(2);

@@ -69,7 +69,7 @@ class PromptCache {
  public:
   /// Computes these tokens.
   ///
-  /// Errors: c10::ValueError for no tokens, and those of FrozenDecoder::forward().
+  /// Errors: c10::ValueError for no tokens; c10::IndexError for ids outside the vocabulary.
   PromptCache(const FrozenDecoder& model, std::vector<int64_t> tokens);
 
   /// The tokens.

@@ -47,6 +47,8 @@ struct AttentionInput {
   bool counts_tokens = false;
   const float* const* masks = nullptr;    ///< those of SequenceAttentionRequest, by keys
   const int64_t* query_places = nullptr;  ///< of SequenceAttentionRequest
+  /// Whether the mask's distances are those of longer sequences, of as many queries as keys.
+  bool has_longer_distances = false;
 };
 void attend(const AttentionInput& input, float* out);
 

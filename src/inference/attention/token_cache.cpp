@@ -253,6 +253,7 @@ void TokenCache::attend_gathered(const Group& group, int64_t offset, const Atten
                           input.window,
                           input.out_stride};
   whole.query_places = places.data();
+  whole.has_longer_distances = true;
   inference::attend(whole, out);
 }
 

@@ -111,7 +111,7 @@ class AttentionRun : public MixerRun {
     const int64_t keys = own.sizes.query_width(), kv_width = own.sizes.kv_width();
     const DistanceRows& relative =
         cache_ ? cache_->distances(own_.relative_biases, own_.alibi) : *relative_;
-    const AttentionInput all = {
+    AttentionInput all = {
         projected_.narrow(1, 0, keys),
         projected_.narrow(1, keys, kv_width),
         projected_.narrow(1, keys + kv_width, kv_width),
@@ -123,6 +123,7 @@ class AttentionRun : public MixerRun {
         own.window,
         own.context_width(),
         own_.counts_tokens};
+    all.has_longer_distances = cache_ != nullptr;
     auto* const context = context_.data_ptr<float>();
     cache_ ? cache_->attend(all, context) : attend(all, context);
     if (!own.convolution) return;

@@ -122,7 +122,7 @@ LiveModel live_model(const char* caller, const Decoder& model) {
   const at::NoGradGuard no_grad;
   const EncoderConfig config = config_of(caller, *model->model);
   LiveModel live = live_encoder(*model->model, config);
-  live.module = model.ptr();
+  set_module(live, model.ptr());
   live.prefix = config.model.prefix;
   live.task = "CAUSAL_LM";
   for (const auto& item : head_tensors(*model.ptr(), *config.model.decoder)) {

@@ -155,7 +155,7 @@ TEST(EncoderConfig, WrongSettingsOfLayersAreRefusedByName) {
        "no_rope_layers must be a number for each of num_hidden_layers 4 layers"},
       {small("exaone4", {{"sliding_window_pattern", "LGX"}}),
        "sliding_window_pattern must be a number, or a text of L and G"},
-      {small("phi3", {{"resid_pdrop", 1.5}}), "resid_pdrop must be in [0, 1)"},
+      {small("phi3", {{"resid_pdrop", 1.5}}), "resid_pdrop must lie in [0, 1)"},
       {small("qwen3_moe", json::object()), "it needs a mixture of experts"},
       {small("convbert", {{"num_attention_heads", 3}, {"head_ratio", 1}}),
        "head_ratio must leave a number of heads"},
