@@ -36,7 +36,8 @@ TEST_F(Embeddings, AreTheLastPartsOfTheList) {
   const std::string embeddings = posenc({"presets", "--embeddings"}).out,
                     all = posenc({"presets"}).out, vision = posenc({"presets", "--vision"}).out,
                     encoders = posenc({"presets", "--encoders"}).out,
-                    end = embeddings + "\n" + vision + "\n" + encoders;
+                    decoders = posenc({"presets", "--decoders"}).out,
+                    end = embeddings + "\n" + vision + "\n" + encoders + "\n" + decoders;
   EXPECT_NE(encoders.find("eurobert"), std::string::npos) << encoders;
   EXPECT_NE(embeddings.find("embeddings gpt2: flaubert, gpt2, gpt_bigcode, gpt_neo"),
             std::string::npos)

@@ -6,6 +6,7 @@
 
 #include <cctype>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -133,7 +134,13 @@ class Documented : public ::testing::Test {
     for (const char* name : {"tagger.pt", "golden.safetensors"}) {
       std::filesystem::create_symlink(std::string(POSENC_LIVE_DIR "/") + name, name);
     }
-    std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/llama/story", "models/gpt2");
+    const std::filesystem::path story(POSENC_LIVE_DIR "/llama/story");
+    std::filesystem::create_directory_symlink(story, "models/gpt2");
+    std::filesystem::create_directory("models/Qwen3-0.6B");
+    for (const auto& file : std::filesystem::directory_iterator(story))
+      std::filesystem::create_symlink(file.path(), "models/Qwen3-0.6B" / file.path().filename());
+    std::ofstream("models/Qwen3-0.6B/chat_template.jinja")
+        << "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";
     torch::manual_seed(0);
     example_.run(given_);
   }

@@ -52,6 +52,8 @@ _posenc() {
     'generate --int8-block') words='64 128' ;;
     'generate --coverage-penalty') return ;;
     'generate --seed') return ;;
+    'generate --stop') return ;;
+    'generate --batch') return ;;
     'translate --beams') return ;;
     'translate --max-length') return ;;
     'translate --n-best') return ;;
@@ -85,7 +87,7 @@ _posenc() {
     table) options='-h --help --preset --dim --param --precision --cases --out --length --positions' ;;
     rotary) options='-h --help --param --layer-type --precision --layout --in --out --config --preset' ;;
     relative) options='-h --help --config --in --out' ;;
-    presets) options='-h --help --json --rotary --relative --embeddings --fronts --vision --encoders' ;;
+    presets) options='-h --help --json --rotary --relative --embeddings --fronts --vision --encoders --decoders' ;;
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
@@ -94,7 +96,7 @@ _posenc() {
     fill) options='-h --help --text --top --target --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --adapter --scale --base' ;;
     tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;
     detokenize) options='-h --help --keep-special' ;;
-    generate) options='-h --help --in --out --set --plain --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --attention --coverage-penalty --seed --logits' ;;
+    generate) options='-h --help --in --out --text --set --plain --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --attention --coverage-penalty --seed --logits --stop --batch' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --truncate' ;;
     freeze) options='-h --help --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --without-head --allow-unexpected --adapter --scale --base' ;;
     similarity) options='-h --help --similarity --out --threads' ;;

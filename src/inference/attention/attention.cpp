@@ -68,8 +68,9 @@ void attend(const AttentionInput& input, float* out) {
     TORCH_CHECK_VALUE(relative.size(0) == sizes.heads,
                       "[AttentionMask] slopes() takes a slope for each of the ", sizes.heads,
                       " heads. Got ", relative.size(0));
-    request.relative = relative.const_data_ptr<float>() +
-                       (input.has_longer_distances ? distance_zero(relative) : input.keys.length - 1);
+    request.relative =
+        relative.const_data_ptr<float>() +
+        (input.has_longer_distances ? distance_zero(relative) : input.keys.length - 1);
     request.relative_stride = relative.stride(0);
     if (!input.counts_tokens && !input.keys.has_neighbours())
       request.relative_positions = input.keys.positions.data();

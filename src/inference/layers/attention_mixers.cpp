@@ -111,18 +111,17 @@ class AttentionRun : public MixerRun {
     const int64_t keys = own.sizes.query_width(), kv_width = own.sizes.kv_width();
     const DistanceRows& relative =
         cache_ ? cache_->distances(own_.relative_biases, own_.alibi) : *relative_;
-    AttentionInput all = {
-        projected_.narrow(1, 0, keys),
-        projected_.narrow(1, keys, kv_width),
-        projected_.narrow(1, keys + kv_width, kv_width),
-        packing_,
-        packing_,
-        own.sizes,
-        own.scoring,
-        relative.of(own.relative, mask_of(own), packing_, own_.counts_tokens),
-        own.window,
-        own.context_width(),
-        own_.counts_tokens};
+    AttentionInput all = {projected_.narrow(1, 0, keys),
+                          projected_.narrow(1, keys, kv_width),
+                          projected_.narrow(1, keys + kv_width, kv_width),
+                          packing_,
+                          packing_,
+                          own.sizes,
+                          own.scoring,
+                          relative.of(own.relative, mask_of(own), packing_, own_.counts_tokens),
+                          own.window,
+                          own.context_width(),
+                          own_.counts_tokens};
     all.has_longer_distances = cache_ != nullptr;
     auto* const context = context_.data_ptr<float>();
     cache_ ? cache_->attend(all, context) : attend(all, context);

@@ -44,10 +44,6 @@ class LiveDecoder : public ::testing::TestWithParam<const char*> {
     for (int i = 0; i < kPrompts; ++i) all.push_back(ids_of(found("prompt", i)));
     return all;
   }
-  bool depends_on_length() const {
-    const std::string name = GetParam();
-    return name == "dynamic" || name == "longrope" || name == "phi3";
-  }
 };
 
 struct Batch {
