@@ -396,6 +396,10 @@ def take_length(config, length: int) -> None:
         config.tpu_short_seq_length = length
 
 
+# The classes number the padding before a row too, and posenc does not: the area `decoders` compares these with the row alone.
+COUNTS_COLUMNS = ("gpt2", "gpt_bigcode", "gpt_neo", "hunyuan_v1_dense", "ministral3")
+
+
 def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, torch.Tensor]:
     batch = draw.randint(1, 4)
     if dialect == "features":
@@ -420,7 +424,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
         mask = torch.zeros(batch, length, dtype=torch.long)
         for row in range(batch):
             real = draw.randint(1, length)
-            begin = draw.choice([0, 0, length - real])  # padding on the right, or on the left
+            begin = 0 if config.model_type in COUNTS_COLUMNS else draw.choice([0, 0, length - real])  # padding on the right, or on the left
             mask[row, begin : begin + real] = 1
         # XLNet's class cannot add the masks of several sequences to that of a causal attention.
         if dialect != "xlnet" or config.attn_type == "bi" or batch == 1:
@@ -440,7 +444,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
         given["bbox"] = corners.flatten(2)  # x0, y0, x1, y1
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("decoder", "gemma3", "llama") and "attention_mask" not in given or config.model_type == "opt"
-    packs = packs or config.model_type == "roformer"  # which takes none
+    packs = packs or config.model_type in ("cohere2", "exaone4", "roformer", "smollm3")  # which may take none
     packs = packs or dialect == "dpr" or not getattr(config, "position_biased_input", True)  # which ignores them
     if draw.coin(0.3) and dialect not in ("alibi", "bart", "t5", "xlnet") and not packs:
         rows = config.max_position_embeddings
@@ -697,9 +701,18 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         return compared(draw, programs)
 
 
+# Types whose random models are so ill-conditioned that transformers is up to 1e-4 from its own float64: the area `decoders` compares
+# them with that.
+ILL_CONDITIONED = {"gemma", "gemma2", "helium"}
+
+
+def type_in(folder: str) -> str:
+    return json.loads((Path(folder) / "config.json").read_text()).get("model_type", "")
+
+
 def compared(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     failures, count = [], 0
-    made = [one(draw, programs, kind, number) for number, kind in enumerate(draw.sample(sorted(KINDS), MODELS))]
+    made = [one(draw, programs, kind, number) for number, kind in enumerate(draw.sample(sorted(set(KINDS) - ILL_CONDITIONED), MODELS))]
     results = iter(programs.compute([case for cases, *_ in made for case in cases]))
     for number, (cases, what, with_pooled, with_padding) in enumerate(made):
         given, expected = cases[0].tensors, cases[0].expected
@@ -715,7 +728,12 @@ def compared(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
                 mask = None if with_padding and name == "plain" else mask_of(given, cases[0].options["folder"])
                 if "frozen" == name and "computed_mask" in given:
                     mask = given["computed_mask"]
-                why = compare(one_result, expected, mask, with_pooled)
+                if name == "posenc encode" and mask is not None and type_in(cases[0].options["folder"]) in decoders.KINDS:  # whose rows of padding may be any
+                    tokens = mask.flatten() != 0
+                    one_result, wanted = ({**one, "embeddings": one["embeddings"][tokens]} for one in (one_result, expected))
+                    why = compare(one_result, wanted, mask, with_pooled)
+                else:
+                    why = compare(one_result, expected, mask, with_pooled)
             if why:
                 failures.append(Failure(f"{what}, {name}", why))
     return count, failures

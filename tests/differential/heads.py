@@ -16,7 +16,10 @@ MODELS = 6
 ENDINGS = ["ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMaskedLM", "ForPreTraining", "WithLMHeadModel",
            "ForImageClassification", "ForQuestionAnsweringSimple", "ForMultipleChoice"]  # fmt: skip
 WITHOUT = {"splinter", "electra/ForPreTraining", "flaubert/ForQuestionAnswering", "xlm/ForQuestionAnswering",
-           "xlnet/ForQuestionAnswering"}  # heads that posenc refuses by name
+           "xlnet/ForQuestionAnswering",
+           "arcee", "codegen", "cohere", "cohere2", "ernie4_5", "exaone4", "falcon", "gemma", "gemma2", "glm", "glm4", "gpt2", "gpt_bigcode",
+           "gpt_neo", "gpt_neox", "gptj", "granite", "helium", "hunyuan_v1_dense", "ministral", "ministral3", "nemotron", "olmo", "olmo2",
+           "olmo3", "opt", "phi", "phi3", "seed_oss", "smollm3", "stablelm", "starcoder2"}  # fmt: skip  # heads that posenc refuses by name
 WITH_CHOICES = ("deberta-v2", "xlnet")
 
 

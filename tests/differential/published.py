@@ -65,7 +65,8 @@ def of_encoder(draw: Draw, programs: Programs, kind_name: str, entries: list[dic
         parameter.copy_(draw.normal(*parameter.shape) * 0.1)
     folder = programs.folder / f"encoder-{kind_name}"
     model.save_pretrained(folder)
-    names = [name for entry in entries for name in entry["names"]]
+    own = model.state_dict()
+    names = [name for entry in entries for name in entry["names"] if name not in own]
     prefix = cls.base_model_prefix + "." if kind.dialect not in ("pair", "sam", "features") and cls.base_model_prefix else ""
     added = with_leftovers(draw, folder, prefix, names)
     theirs = encoders.as_loaded(cls.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval())

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from encoders import KINDS, call, encoder_of, inputs_of, mask_of, off_by, one_thread, rewritten, settings, take_length
+from encoders import ILL_CONDITIONED, KINDS, call, encoder_of, inputs_of, mask_of, off_by, one_thread, rewritten, settings, take_length
 from encoders import saved as saved_by_transformers
 from harness import Case, Draw, Failure, Programs
 
@@ -145,9 +145,12 @@ def read_layers(config: dict, kind) -> int:
     return getattr(read, "text_config", getattr(read, "vision_config", read)).num_hidden_layers
 
 
+NOT_COMPARED = {"falcon", "opt", "stablelm"}  # whose encoders posenc does not save in all forms yet; Decoders are saved by tests/models/decoder
+
+
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     with one_thread(logging.CRITICAL), torch.no_grad():
-        kinds = draw.sample(sorted(KINDS), MODELS)
+        kinds = draw.sample(sorted(set(KINDS) - ILL_CONDITIONED - NOT_COMPARED), MODELS)
         made = [case_of(draw, programs, kind, number) for number, kind in enumerate(kinds)]
         results = programs.compute([case for case, *_ in made])
         whys = [(what, judged(case, got, head, kind)) for (case, head, what), got, kind in zip(made, results, kinds)]

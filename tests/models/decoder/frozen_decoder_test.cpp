@@ -160,7 +160,7 @@ TEST(FrozenDecoder, StepsAreTheWholeSequence) {
       for (std::size_t row = 0; row < rows.size(); ++row) {
         const auto whole = after(model, rows[row]);
         EXPECT_LE((logits[row] - whole).abs().max().item<double>(),
-                  3e-5 * std::max(1.0, whole.abs().max().item<double>()))
+                  1e-4 * std::max(1.0, whole.abs().max().item<double>()))
             << step << " " << row;
       }
       if (HasFailure()) return;
