@@ -166,7 +166,7 @@ def adapted(draw: Draw, kind: str, found: dict, layers: int, head: int, position
         found["no_rope_layer_interval"] = draw.randint(1, 4)
     if kind == "exaone4":
         found["layer_types"] = kinds_of_layers(draw, layers)
-    if "layer_types" in found and found.get("sliding_window", 4096) is None and kind != "exaone4":
+    if "layer_types" in found and found.get("sliding_window", 4096) is None:
         found["layer_types"] = ["full_attention"] * layers
     if kind in ("qwen2", "qwen3", "smollm3") and not found.get("use_sliding_window", False):
         found.pop("layer_types", None)

@@ -57,8 +57,12 @@ void read_exaone4(const Settings& config, const ModelType&, EncoderOptions& opti
   const bool has_windows = config.has("sliding_window");
   set_each_layer(options, [&](int64_t i, TransformerLayerOptions& own) {
     const bool slides = sliding[static_cast<std::size_t>(i)];
-    if (slides) own.window(window_of(config, options.causal()));
-    if (has_windows && !slides) own.rotary(std::nullopt);
+    if (!has_windows) return;
+    if (slides) {
+      own.window(window_of(config, options.causal()));
+    } else {
+      own.rotary(std::nullopt);
+    }
   });
 }
 
