@@ -260,7 +260,8 @@ def check_search(draw: Draw, programs: Programs, subject: Subject, samples: bool
     end = draw.choice([7, draw.randrange(vocab)])
     settings = generation.sampling_of(draw, vocab) if samples else search_settings(draw, vocab, subject.pad, end, columns)
     if samples:
-        given = {"input_ids": given["input_ids"][:1][mask_of(given)[:1]][None]}
+        own = given["input_ids"][:1][mask_of(given)[:1]][None]
+        given = {"input_ids": own, "attention_mask": torch.ones_like(own)}  # or transformers would hide padding ids in it
     if generation.is_void(subject.settings | settings):
         return None
     more = ["--plain"] if draw.coin(0.3) else []
