@@ -3,7 +3,6 @@
 #include <torch/types.h>
 
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
