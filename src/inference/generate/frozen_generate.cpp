@@ -37,11 +37,8 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   const inference::TransformerModel& frozen = *held;
   frozen.stale_check.check();
   if (plan.sources == 0) return {};
-  // Sampling sorts the logits by LibTorch.
-  constexpr int64_t kSteps = 16;  // of a sort, about
-  const int64_t sorted = options.do_sample() ? plan.sources * plan.rows_per_source : 0;
   const torch_internals::CallThreads threads(frozen.call,
-                                             kSteps * sorted * model.options().tgt_vocab());
+                                             plan.work_beside(model.options().tgt_vocab()));
   const auto memory = inference::encode(frozen, src, src_mask);
   // As in forward(), query i is token i of the target.
   const ScoreMask rest =

@@ -191,10 +191,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenDecoder& model,
                     "another");
   held->check_unchanged();
   if (plan.sources == 0) return {};
-  // Sampling sorts the logits by LibTorch.
-  constexpr int64_t kSteps = 16;  // of a sort, about
-  const int64_t sorted = options.do_sample() ? plan.sources * plan.rows_per_source : 0;
-  const inference::FrozenCall call(held->call, kSteps * sorted * held->head.out());
+  const inference::FrozenCall call(held->call, plan.work_beside(held->head.out()));
   inference::DecoderSteps steps(*held, plan, beginning);
   return search(steps, plan, torch::kCPU);
 }

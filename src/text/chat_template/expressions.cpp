@@ -193,6 +193,13 @@ TemplateExpression ExpressionParser::unary(bool with_filter) {
   return with_filter ? filters(std::move(value)) : value;
 }
 
+// After the parenthesis.
+TemplateExpression ExpressionParser::call(TemplateExpression value, int line) {
+  std::vector<TemplateExpression> parts = {std::move(value)};
+  add_arguments(parts);
+  return made(ExpressionKind::Call, line, std::move(parts));
+}
+
 TemplateExpression ExpressionParser::postfix(TemplateExpression value) {
   while (true) {
     const int line = next().line;
@@ -206,9 +213,7 @@ TemplateExpression ExpressionParser::postfix(TemplateExpression value) {
     } else if (take_symbol("[")) {
       value = subscript(std::move(value));
     } else if (take_symbol("(")) {
-      std::vector<TemplateExpression> parts = {std::move(value)};
-      add_arguments(parts);
-      value = made(ExpressionKind::Call, line, std::move(parts));
+      value = call(std::move(value), line);
     } else {
       return value;
     }
@@ -240,9 +245,7 @@ TemplateExpression ExpressionParser::filters(TemplateExpression value) {
     } else if (take_name("is")) {
       value = test(std::move(value));
     } else if (take_symbol("(")) {
-      std::vector<TemplateExpression> parts = {std::move(value)};
-      add_arguments(parts);
-      value = made(ExpressionKind::Call, line, std::move(parts));
+      value = call(std::move(value), line);
     } else {
       return value;
     }

@@ -55,6 +55,7 @@ class ExpressionParser {
   TemplateExpression power();
   TemplateExpression unary(bool with_filter = true);
   TemplateExpression postfix(TemplateExpression value);
+  TemplateExpression call(TemplateExpression value, int line);
   TemplateExpression subscript(TemplateExpression value);
   TemplateExpression filters(TemplateExpression value);
   TemplateExpression test(TemplateExpression value);
