@@ -83,7 +83,7 @@ class Model:
 MODELS = {
     "minilm": Model("all-MiniLM-L6-v2, as published", "encoder", 256, True),
     "bert": Model("BERT-base, random weights", "encoder", 64),
-    "marian": Model("a translation model of Marian's shape (d 512, 6 + 6 layers, V = 32,000), random weights", "translation", 32),
+    "marian": Model("a translation model of Marian's shape, random weights", "translation", 32),
 }
 
 

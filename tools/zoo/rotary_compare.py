@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -83,12 +84,13 @@ def problem(case: Case, got: dict[str, torch.Tensor] | str) -> str:
 
 
 def check(reference: RotaryReference, binary: str, threads: list[int], seed: int) -> tuple[int, list[str]]:
-    """The number of equal cases, and a line for each other."""
+    """The number of equal cases, and a line for each other. The binary spends most of a call on its start: several run at once."""
     problems = []
-    for number in range(CASES):
-        case = reference.case(seed, number)
-        texts = [problem(case, run(binary, count, reference.name, case)) for count in threads]
-        text = next((t for t in texts if t), "")
+    cases = [reference.case(seed, number) for number in range(CASES)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        tables = [[pool.submit(run, binary, count, reference.name, case) for count in threads] for case in cases]
+    for case, of_threads in zip(cases, tables):
+        text = next((t for t in (problem(case, table.result()) for table in of_threads) if t), "")
         if text:
             problems.append(f"{case.params} {case.q.dtype} {tuple(case.q.shape)}: {text}")
     return CASES - len(problems), problems

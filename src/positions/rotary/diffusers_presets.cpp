@@ -55,10 +55,9 @@ void equal_axes(RotaryOptions& options) {
 void quarter_of_time(RotaryOptions& options) {
   int64_t time = options.dim() / 8 * 2;
   if ((options.dim() - time) / 2 % 2 != 0) time -= 2;
-  if (time > 0) {
-    const int64_t other = (options.dim() - time) / 2;
-    options.axis_dims({time, other, other});
-  }
+  const int64_t other = (options.dim() - time) / 2;
+  if (time >= 0 && other > 0)
+    options.axis_dims({time, other, other});  // a head of 8 has none for time
 }
 
 void cosmos(RotaryOptions& options) {

@@ -143,9 +143,11 @@ void check_axis_dims(const RotaryOptions& o) {
   const auto got = [&] { return fmt::format("[{}]", fmt::join(dims, ", ")); };
   TORCH_CHECK_VALUE(dims.empty() || takes_turns(o),
                     "[rotary] axis_dims belong to Planes::Axial and AxialAlternating. Got ", got());
-  for (const int64_t channels : dims)
-    TORCH_CHECK_VALUE(channels > 0 && channels % 2 == 0 && channels <= o.dim(),
-                      "[rotary] axis_dims must be positive and even. Got ", got());
+  const auto is_even = [&](int64_t n) { return n >= 0 && n % 2 == 0 && n <= o.dim(); };
+  TORCH_CHECK_VALUE(
+      std::all_of(dims.begin(), dims.end(), is_even) &&
+          (dims.empty() || std::any_of(dims.begin(), dims.end(), [](int64_t n) { return n > 0; })),
+      "[rotary] axis_dims must be even and not negative, and not all 0. Got ", got());
   const bool alternating = o.planes() == rotary::Planes::AxialAlternating;
   TORCH_CHECK_VALUE(
       !alternating || dims.empty() ||

@@ -245,11 +245,25 @@ TEST(RotaryAxial, ExactAnglesOfAxesAndCoordinates) {
   EXPECT_TRUE(bit_equal(negative.sin, -positive.sin));
 }
 
+// LTX-2's autoencoder, for a head of 8.
+TEST(RotaryAxial, AnAxisWithoutChannelsRotatesNothing) {
+  const auto positions = torch::randint(-50, 50, {2, 5, 3}, torch::kLong);
+  for (const auto precision : {Precision::Reference, Precision::Exact}) {
+    const auto with = rotary_cos_sin(axial(8).precision(precision).axis_dims({0, 4, 4}), positions);
+    const auto without =
+        rotary_cos_sin(axial(8).precision(precision).axis_dims({4, 4}), positions.slice(-1, 1));
+    EXPECT_TRUE(bit_equal(with.cos, without.cos));
+    EXPECT_TRUE(bit_equal(with.sin, without.sin));
+  }
+}
+
 TEST(RotaryAxial, WrongAxesAreErrors) {
+  EXPECT_EQ(refusal(axial(8).axis_dims({0, 0})),
+            "[rotary] axis_dims must be even and not negative, and not all 0. Got [0, 0]");
   EXPECT_EQ(refusal(single(8).axis_dims({4, 4})),
             "[rotary] axis_dims belong to Planes::Axial and AxialAlternating. Got [4, 4]");
   EXPECT_EQ(refusal(axial(8).axis_dims({4, 3})),
-            "[rotary] axis_dims must be positive and even. Got [4, 3]");
+            "[rotary] axis_dims must be even and not negative, and not all 0. Got [4, 3]");
   EXPECT_EQ(refusal(axial(8).planes(Planes::AxialAlternating).axis_dims({2, 4})),
             "[rotary] axis_dims must be equal for Planes::AxialAlternating. Got [2, 4]");
   EXPECT_EQ(refusal(axial(8).axis_dims({4, 6})),

@@ -58,8 +58,8 @@ struct RotaryOptions {
   TORCH_ARG(std::vector<int64_t>, sections);
   /// The number of planes of the axial kinds, without axis_dims.
   TORCH_ARG(int64_t, axes) = 2;
-  /// The channels of each plane of the axial kinds; empty: the same number for all. The remaining
-  /// pairs have angle 0.
+  /// The channels of each plane of the axial kinds, 0 for a plane that rotates nothing; empty: the
+  /// same number for all. The remaining pairs have angle 0.
   TORCH_ARG(std::vector<int64_t>, axis_dims);
   /// The base of each plane; empty: base for all.
   TORCH_ARG(std::vector<double>, axis_bases);
