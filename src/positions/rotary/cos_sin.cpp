@@ -146,11 +146,13 @@ PlaneTables plane_tables(const RotaryOptions& o, const RotaryFrequencies& freque
     if (o.planes() == rotary::Planes::One) return {{all.cos}, {all.sin}};
     return {all.cos.unbind(0), all.sin.unbind(0)};
   }
-  int64_t begin = 0, plane = 0;
+  int64_t begin = 0, plane = -1;
   for (const int64_t dim : o.plane_dims()) {
+    ++plane;
+    if (dim == 0) continue;  // no columns
     const at::Tensor own = frequencies.inv_freq.slice(-1, begin, begin + dim / 2);
     const double divisor = o.axis_divisors().empty() ? o.angle_divisor() : o.axis_divisors()[plane];
-    const RotaryCosSin one = table(own.contiguous(), ids.select(0, plane++), divisor);
+    const RotaryCosSin one = table(own.contiguous(), ids.select(0, plane), divisor);
     result.cos.push_back(one.cos);
     result.sin.push_back(one.sin);
     begin += dim / 2;
