@@ -12,6 +12,7 @@ import sys
 import tempfile
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import torch
@@ -84,13 +85,15 @@ def problem(case: Case, got: dict[str, torch.Tensor] | str) -> str:
 
 
 def check(reference: RotaryReference, binary: str, threads: list[int], seed: int) -> tuple[int, list[str]]:
-    """The number of equal cases, and a line for each other. The binary spends most of a call on its start: several run at once."""
-    problems = []
+    """The number of equal cases, and a line for each other. The cases take turns with the numbers of threads, and run side by
+    side: the binary spends most of a call on its start."""
     cases = [reference.case(seed, number) for number in range(CASES)]
+    counts = [threads[number % len(threads)] for number in range(CASES)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        tables = [[pool.submit(run, binary, count, reference.name, case) for count in threads] for case in cases]
-    for case, of_threads in zip(cases, tables):
-        text = next((t for t in (problem(case, table.result()) for table in of_threads) if t), "")
+        tables = pool.map(run, repeat(binary), counts, repeat(reference.name), cases)
+        texts = [problem(case, table) for case, table in zip(cases, tables)]
+    problems = []
+    for case, text in zip(cases, texts):
         if text:
             problems.append(f"{case.params} {case.q.dtype} {tuple(case.q.shape)}: {text}")
     return CASES - len(problems), problems
