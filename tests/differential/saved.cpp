@@ -3,6 +3,10 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
 
+#include <array>
+#include <map>
+#include <set>
+
 #include "differential/encoder_case.h"
 #include "differential/ops.h"
 #include "posenc/models/save_sentence_model.h"
@@ -98,13 +102,49 @@ StateDict train_sentences(const Json& options, const StateDict& tensors) {
   return results;
 }
 
+// A model of sentence-transformers with several routes after all its weights have changed, and the
+// vectors of ids that go through an encoder.
+StateDict save_routes(const Json& options, const StateDict& tensors) {
+  const std::string folder = options.at("folder");
+  const SentenceFolder read = read_sentence_folder(folder);
+  std::vector<SentenceStages> stages = load_sentence_stages(read);
+  std::map<std::string, Encoder> encoders;
+  std::set<const torch::nn::Module*> changed;
+  std::vector<SentenceModelRoute> routes;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    routes.push_back({{}, stages[i]});
+    for (const auto& stage : stages[i]->children())
+      if (changed.insert(stage.get()).second) change_parameters(*stage);
+    if (read.routes[i].first != sentence::FirstStage::Encoder) continue;
+    const std::string& first = read.routes[i].encoder;
+    if (encoders.find(first) == encoders.end()) {
+      encoders.emplace(first, load_encoder(first));
+      change_parameters(*encoders.at(first));
+    }
+    routes.back().first = encoders.at(first);
+  }
+  save_sentence_model(routes, options.at("out"), SaveSentenceModelOptions(folder));
+  StateDict results;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (read.routes[i].first != sentence::FirstStage::Encoder) continue;
+    const EncoderOutput out =
+        encoders.at(read.routes[i].encoder)->forward(tensors["input_ids"], encoder_inputs(tensors));
+    const at::Tensor vectors = stages[i]->forward(out.last_hidden_state, tensors["attention_mask"],
+                                                  /*prompt_length=*/0, tensors["input_ids"]);
+    for (const auto task : read.routes[i].tasks)
+      results.insert(std::array{"none", "query", "document"}[static_cast<size_t>(task)], vectors);
+  }
+  return results;
+}
+
 }  // namespace
 
 Ops saved_ops() {
   return {{"save_pretrained", save_encoder},
           {"save_classifier", save_classifier},
           {"train_classifier", train_classifier},
-          {"train_sentences", train_sentences}};
+          {"train_sentences", train_sentences},
+          {"save_routes", save_routes}};
 }
 
 }  // namespace posenc::differential

@@ -1,7 +1,7 @@
 """Models of sentence-transformers that are trained by a step and saved by save_sentence_model().
 
 transformers' from_pretrained() has to open the folder's encoder with nothing missing, and sentence_transformers, where Python has
-it, the whole folder. Both have to give the vectors that the library has computed.
+it, the whole folder. Both have to give the vectors that the library has computed. A model with a Router is saved with all its routes.
 """
 
 import importlib.util
@@ -12,15 +12,19 @@ from pathlib import Path
 import torch
 from encoders import one_thread
 from harness import Case, Draw, Failure, Programs
-from sentence_texts import sentence_folder
+from sentence_texts import routed_folder, sentence_folder
 from sentences import compare
 
-MODELS, LEAST = 4, 7
+MODELS, ROUTED, LEAST = 4, 2, 7
 
 
 def case_of(draw: Draw, programs: Programs, number: int) -> tuple[Case, str]:
     import transformers
 
+    if number >= MODELS:
+        root, _, what = routed_folder(draw, programs, number)
+        given = {"input_ids": draw.integers(20, 2, LEAST), "attention_mask": torch.ones(2, LEAST).long()}
+        return Case({"op": "save_routes", "folder": str(root), "out": f"{root}-saved"}, given, {}), what
     root, config, what = sentence_folder(draw, programs, number)
     inner = "0_Transformer" if (root / "0_Transformer").exists() else ""
     vocab = transformers.AutoConfig.from_pretrained(root / inner).vocab_size
@@ -47,6 +51,17 @@ def by_package(folder: Path, given: dict) -> torch.Tensor:
     return torch.cat(rows)
 
 
+def judged_routes(case: Case, got) -> str:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(case.options["out"], device="cpu").eval()
+    for task, vectors in got.items():
+        features = {"modality": "text"} | {name: tensor.clone() for name, tensor in case.tensors.items()}
+        if why := compare(vectors, model(features, task=None if task == "none" else task)["sentence_embedding"]):
+            return f"{task}: {why}"
+    return ""
+
+
 def judged(case: Case, got) -> str:
     import transformers
 
@@ -54,6 +69,8 @@ def judged(case: Case, got) -> str:
         return "" if case.refused and case.refused in got else got
     if case.refused:
         return "was not refused"
+    if case.options["op"] == "save_routes":
+        return judged_routes(case, got)
     folder, out = Path(case.options["folder"]), Path(case.options["out"])
     modules = json.loads((out / "modules.json").read_text())
     encoder = out / modules[0]["path"]
@@ -75,7 +92,7 @@ def judged(case: Case, got) -> str:
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     with one_thread(logging.CRITICAL), torch.no_grad():
         logging.disable(logging.WARNING)
-        made = [case_of(draw, programs, number) for number in range(MODELS)]
+        made = [case_of(draw, programs, number) for number in range(MODELS + ROUTED)]
         results = programs.compute([case for case, _ in made])
         whys = [(what, judged(case, got)) for (case, what), got in zip(made, results)]
     return len(made), [Failure(f"{what}, {case.options}", why) for (case, what), (_, why) in zip(made, whys) if why]

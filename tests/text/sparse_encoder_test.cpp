@@ -71,6 +71,21 @@ class SparseFolder {
   std::string path_;
 };
 
+// The routes of a folder, where weights of tokens are multiplied by a factor.
+std::vector<SentenceModelRoute> routes_of(const std::string& folder, double factor) {
+  const SentenceFolder read = read_sentence_folder(folder);
+  const auto stages = load_sentence_stages(read);
+  std::vector<SentenceModelRoute> routes;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const torch::NoGradGuard no_grad;
+    for (auto& weight : stages[i]->parameters()) weight.mul_(factor);
+    routes.push_back({{}, stages[i]});
+    if (read.routes[i].first == sentence::FirstStage::MaskedHead)
+      routes.back().first = load_classifier(read.routes[i].encoder);
+  }
+  return routes;
+}
+
 // The largest difference, relative to the largest number.
 double off_by(const torch::Tensor& got, const torch::Tensor& expected) {
   return ((got - expected).abs().max() / expected.abs().max()).item<double>();
@@ -262,11 +277,27 @@ TEST(SparseEncoder, TakesTheRouteOfATask) {
                                    SaveSentenceModelOptions(folder.path())),
                c10::ValueError, "source must be a model without a Router");
   EXPECT_EQ(out.entries(), 0U);
+  save_sentence_model(routes_of(folder.path(), 0.5), out / "saved",
+                      SaveSentenceModelOptions(folder.path()));
+  const auto saved = load_sparse_encoder(out / "saved");
+  EXPECT_TRUE(bit_equal(dense(saved.encode_query(kSparseTexts)),
+                        0.5 * dense(model.encode_query(kSparseTexts))));
+  EXPECT_TRUE(bit_equal(dense(saved.encode_document(kSparseTexts)), splade));
+  auto two = routes_of(folder.path(), 0.5);
+  two.pop_back();
+  EXPECT_ERROR(save_sentence_model(two, out / "fewer", SaveSentenceModelOptions(folder.path())),
+               c10::ValueError, "source must be a model without a Router");
+  EXPECT_ERROR(save_sentence_model({}, out / "none", SaveSentenceModelOptions(folder.path())),
+               c10::ValueError, "routes must be at least one");
+  two = routes_of(folder.path(), 0.5);
+  std::swap(two[0], two[1]);
+  EXPECT_ERROR(save_sentence_model(two, out / "swapped", SaveSentenceModelOptions(folder.path())),
+               c10::ValueError, "source must be a model with");
   folder.remove("query/model.safetensors");
   EXPECT_ERROR(load_sparse_encoder(folder.path()), WeightsError, "must hold model.safetensors");
 }
 
-TEST(SparseEncoder, WeightsByTokensAreNotSaved) {
+TEST(SparseEncoder, WeightsByTokensAreSavedAsATensor) {
   SparseFolder folder;
   folder.list({{"MLMTransformer", ""}, {"SpladePooling", "1"}, {"SparseStaticEmbedding", "2"}});
   folder.put("1/config.json", json::object());
@@ -276,10 +307,14 @@ TEST(SparseEncoder, WeightsByTokensAreNotSaved) {
   const auto stages = SentenceStages(SentenceStagesOptions(width).stages(
       {sentence::SpladePooling{}, sentence::SparseStaticEmbedding{width}}));
   const TempDir out;
-  EXPECT_ERROR(save_sentence_model(load_classifier(kMasked), stages, out / "saved",
-                                   SaveSentenceModelOptions(folder.path())),
-               c10::ValueError, "stage 2 must have its weights in model.safetensors. Got ");
-  EXPECT_EQ(out.entries(), 0U);
+  save_sentence_model(load_classifier(kMasked), stages, out / "saved",
+                      SaveSentenceModelOptions(folder.path()));
+  EXPECT_FALSE(fs::exists(out / "saved/2/idf.json"));
+  const auto saved = load_sparse_encoder(out / "saved");  // whose weights are all 1
+  const auto words = dense(load_sparse_encoder(kMasked).encode(kSparseTexts));
+  const auto vectors = dense(saved.encode(kSparseTexts));
+  EXPECT_TRUE(bit_equal(vectors, torch::where(vectors == 0, 0.0, words)));
+  EXPECT_GT(vectors.count_nonzero().item<int64_t>(), 0);
 }
 
 TEST(SparseEncoder, RefusesWhatItCannotRead) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "posenc/export.h"
 #include "posenc/models/classifier.h"
@@ -44,8 +46,11 @@ struct SaveSentenceModelOptions {
 /// tokenizer.model, README.md) are copied, and weights are not. modules.json is written last: a new
 /// folder that has one is complete.
 ///
+/// Weights of tokens that are in a JSON file (idf.json) are written as a tensor, as the package
+/// writes them.
+///
 /// Errors: those of save_pretrained() and read_sentence_folder(); c10::ValueError for stages that
-/// are not those of the source, for a static embedding and for a folder that is the source.
+/// are not those of the source, for other routes than its own and for a folder that is the source.
 ///
 /// Source: `SentenceTransformer.save_pretrained` of sentence-transformers 6.2.
 void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
@@ -54,5 +59,18 @@ void save_sentence_model(const Encoder& encoder, const SentenceStages& stages,
 /// after it; without a modules.json the folder gets one.
 void save_sentence_model(const Classifier& model, const SentenceStages& stages,
                          const std::string& folder, const SaveSentenceModelOptions& options);
+
+/// What the texts of a route go through.
+struct SentenceModelRoute {
+  /// The first stage: an encoder, or a model with a head for masked words; none where the stages
+  /// are given the ids, as SparseStaticEmbedding is, or for a static embedding, which is copied.
+  std::variant<std::monostate, Encoder, Classifier> first;
+  SentenceStages stages;  ///< after it
+};
+
+/// The same for a model with a Router. The routes are those of read_sentence_folder(source), in
+/// their order, of which those whose first stages are in one folder have the same module.
+void save_sentence_model(const std::vector<SentenceModelRoute>& routes, const std::string& folder,
+                         const SaveSentenceModelOptions& options);
 
 }  // namespace posenc
