@@ -5,7 +5,7 @@
 include_guard()
 
 # In the order of building. base, kernels and core are inner: users get them with the others.
-set(POSENC_ALL base kernels core positions weights transformer inference models train tokenizers text catalogue)
+set(POSENC_ALL base kernels core positions weights transformer inference models train tokenizers text speech catalogue)
 set(posenc_needs_base "")
 set(posenc_needs_kernels base)
 set(posenc_needs_core base)
@@ -17,6 +17,7 @@ set(posenc_needs_models inference weights)
 set(posenc_needs_train transformer weights)
 set(posenc_needs_tokenizers base)
 set(posenc_needs_text models tokenizers)
+set(posenc_needs_speech weights)
 set(posenc_needs_catalogue positions)
 set(POSENC_PLAIN base tokenizers) # without LibTorch: a shared library and an export set of their own
 

@@ -93,7 +93,7 @@ SYSTEM_MAY = {
 NEVER_FROZEN = {
     "DualEncoderImpl": "its two encoders are frozen, each by itself",
     "FourierFeaturesImpl": "a front", "GatedFeedForwardImpl": "a part of other models", "GridPositionalEncodingImpl": "a front",
-    "InputEmbeddingImpl": "a front", "PolarEmbeddingImpl": "a part of other models", "PositionEmbeddingImpl": "a front", "RMSNormImpl": "a part of other models",
+    "InputEmbeddingImpl": "a front", "LogMelSpectrogramImpl": "a front", "PolarEmbeddingImpl": "a part of other models", "PositionEmbeddingImpl": "a front", "RMSNormImpl": "a part of other models",
     "RelativeAttentionImpl": "a part of other models", "RotaryPositionEmbedding2dImpl": "a part of other models",
     "SentenceStagesImpl": "runs as it is after a frozen encoder", "SinePositionEmbedding2dImpl": "a front",
     "SinusoidalTimestepsImpl": "a front", "TimestepEmbeddingImpl": "a front", "TokenEmbeddingImpl": "a front",
@@ -370,7 +370,7 @@ def check_internals(tree):
 FACTORY = re.compile(r"\b(?:at|torch)::(?:arange|empty|empty_strided|eye|from_blob|full|linspace|logspace|normal|ones|rand|randint|randn|"
                      r"randperm|range|scalar_tensor|tensor|tril_indices|triu_indices|zeros)\(")  # fmt: skip
 FACTORY_FILES = (r"src/(?:positions/(?:functional|relative|rotary|sinusoid)|transformer/functional|inference|models/(?:frozen|functional|encoder/parts\.cpp)|"
-                 rf"text|catalogue/relative)/|{TORCH_TOKENIZERS}")
+                 rf"text|speech|catalogue/relative)/|{TORCH_TOKENIZERS}")
 OPTIONS = re.compile(r"\b(?:at|torch|c10)::k[A-Z]|\boptions\(|\bTensorOptions\b|\bdtype\(")
 OPTIONS_NAMES = re.compile(r"(\w+)\s*=[^;]*?(?:\boptions\(\)|\bTensorOptions\b|\bdtype\()|TensorOptions&?\s+((?:\w+(?:\([^()]*\))?,?\s*)+)")
 

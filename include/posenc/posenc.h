@@ -20,6 +20,9 @@
 #if __has_include("posenc/positions.h")
 #include "posenc/positions.h"
 #endif
+#if __has_include("posenc/speech.h")
+#include "posenc/speech.h"
+#endif
 #if __has_include("posenc/text.h")
 #include "posenc/text.h"
 #endif

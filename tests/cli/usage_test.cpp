@@ -145,7 +145,7 @@ TEST_F(Usage, TheVersionIsTheHeaders) {
   EXPECT_EQ(posenc({"version"}).out,
             result.out +
                 "components: base, kernels, core, positions, weights, transformer, inference, "
-                "models, train, tokenizers, text, catalogue\n");
+                "models, train, tokenizers, text, speech, catalogue\n");
   EXPECT_EQ(posenc({"-V"}).out, result.out);
   EXPECT_STREQ(version(), POSENC_VERSION);
   EXPECT_EQ(
