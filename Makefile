@@ -99,6 +99,7 @@ figures: ## redraw the plots of docs; MODEL=folder of all-MiniLM-L6-v2 for its p
 	@$(python) tools/plot.py rotary --out docs/images/rotary_decay.png
 	@$(python) tools/plot.py relative --out docs/images/relative_bias.png
 	@$(python) tools/plot.py window --out docs/images/relative_window.png
+	@$(python) tools/plot.py speech --out docs/images/log_mel.png
 	@$(python) tools/plot.py error --out docs/images/error_over_position.png
 	@$(python) tools/plot.py pronounce docs/pronounce.json --out docs/images/pronounce.png
 	@$(if $(MODEL),$(python) tools/plot.py positions --model '$(MODEL)' --out docs/images/learned_positions.png,echo "learned_positions.png is left as it is: its model is not given (MODEL=folder)")

@@ -7,6 +7,7 @@
     tools/plot.py window --out relative_window.png
     tools/plot.py error --out error_over_position.png
     tools/plot.py positions --model FOLDER --out learned_positions.png
+    tools/plot.py speech [SOUND] --out log_mel.png
     tools/plot.py pronounce build/pronounce/curve.jsonl --out curve.png
 
 The numbers come from the program --posenc, from a model's file, or from the curves that posenc-pronounce wrote. The
@@ -402,6 +403,52 @@ def window_table(program: Program, options: argparse.Namespace) -> Pictures:
     return {options.out: fig}
 
 
+# --- sound ---
+
+RATE = 16000
+FORMANTS = {"a": (730, 1090, 2440), "e": (530, 1840, 2480), "i": (270, 2290, 3010), "o": (570, 840, 2410), "u": (300, 870, 2240)}  # Hz (Peterson, Barney 1952)
+
+
+def vowels() -> np.ndarray:
+    """Five vowels of half a second: the harmonics of a voice that rises and falls, each as loud as the formants make it."""
+    sounds = []
+    time = np.arange(RATE // 2) / RATE
+    for formants in FORMANTS.values():
+        pitch = 110 + 50 * np.sin(np.pi * time / time[-1])
+        phase = 2 * np.pi * np.cumsum(pitch) / RATE
+        sound = np.zeros(len(time))
+        for harmonic in range(1, 60):
+            gain = sum(1 / (1 + ((harmonic * pitch - formant) / (40 + 20 * place)) ** 2) / (1 + place) for place, formant in enumerate(formants))
+            sound += gain * np.sin(harmonic * phase) * (harmonic * pitch < RATE / 2) / harmonic**0.5
+        sounds.append(sound * np.sin(np.pi * time / time[-1]) ** 0.5)
+    noise = 1e-4 * np.random.default_rng(0).standard_normal(len(time) * len(sounds))
+    return (np.concatenate(sounds) / np.abs(sounds).max() + noise).astype(np.float32)
+
+
+def speech(program: Program, options: argparse.Namespace) -> Pictures:
+    (program.folder / "preprocessor_config.json").write_text("{}")
+    path = options.sound or program.folder / "vowels.npy"
+    if options.sound is None:
+        np.save(path, vowels())
+    features, _ = program.run("transcribe", program.folder, "--in", path, "--features")
+    frames = int(features["attention_mask"].sum())
+    if not frames:
+        raise Refused(f"{path}: must have samples. Got 0")
+    mel = features["input_features"][0, :, :frames]
+    fig = figure(1000, 560 if options.sound is None else 420)
+    if options.sound is None:
+        top, bottom = fig.subplots(2, 1, height_ratios=[1, 2.2], sharex=True)
+        sound = np.load(path)
+        top.plot(np.arange(len(sound)) / RATE, sound, color=SINE, linewidth=0.6)
+        top.set(ylabel="Sample", title="Vowels made of harmonics: " + ", ".join(FORMANTS))
+    else:
+        bottom = fig.subplots()
+    drawn = image(bottom, mel, origin="lower", extent=(0, frames / 100, -0.5, len(mel) - 0.5))
+    bottom.set(xlabel="Seconds", ylabel="Filter, equally far apart in mel", title="Log-mel spectrogram that Whisper reads")
+    fig.colorbar(drawn, ax=fig.axes, label="(log10 of the energy + 4) / 4", pad=0.02)
+    return {options.out: fig}
+
+
 # --- the error of float32 tables ---
 
 WIDTH = 512
@@ -533,6 +580,8 @@ def arguments() -> argparse.ArgumentParser:
     sub = add("relative", relative_bias, "the bias of T5 and of ALiBi over the distance, by head")
     sub.add_argument("--model", type=Path, help="a folder with the model.safetensors of a T5; default: an untrained table")
     add("window", window_table, "the table of a Swin window, and the bias of its patches")
+    sub = add("speech", speech, "a sound and its log-mel spectrogram")
+    sub.add_argument("sound", type=Path, nargs="?", help="a WAV file, or an array at 16,000 Hz; default: five vowels")
     add("error", error_over_position, "the error of float32 tables relative to the formula, by position")
     sub = add("positions", learned_positions, "cosines between the positions of a trained table, next to those of a sinusoid")
     sub.add_argument("--model", type=Path, required=True, help="a folder with the model.safetensors of a BERT")

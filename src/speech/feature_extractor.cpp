@@ -66,7 +66,7 @@ FeatureSettings settings_of(const std::string& folder) {
   FeatureSettings outer = settings_in(shared);
   if (!outer.object.contains(name) || outer.object[name].is_null()) {
     TORCH_CHECK_VALUE(io::may_exist(own), "[", kCaller, "] ", shared, ": must have ", name,
-                      " where there is no preprocessor_config.json. Got none");
+                      " where there is no preprocessor_config.json. Got no such setting");
     return settings_in(own);
   }
   if (!outer.object[name].is_object()) outer.refuse(name.c_str(), "an object");

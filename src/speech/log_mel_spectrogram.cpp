@@ -116,7 +116,8 @@ torch::Tensor LogMelSpectrogramImpl::forward(const torch::Tensor& samples) {
                 frames = (samples.size(1) - n_fft % 2) / hop;
   const at::Tensor noisy =
       o.dither() == 0.0 ? samples : samples + at::randn_like(samples) * o.dither();
-  const at::Tensor padded = at::reflection_pad1d(noisy, {n_fft / 2, n_fft / 2});
+  const at::Tensor padded =
+      at::reflection_pad1d(noisy.unsqueeze(1), {n_fft / 2, n_fft / 2}).squeeze(1);
   std::vector<at::Tensor> energies;
   for (int64_t begin = 0; begin < frames; begin += kBlock) {
     const int64_t count = std::min(kBlock, frames - begin);

@@ -158,8 +158,9 @@ StoredSound find_wav(const InputFile& file) {
     if (id == "fmt ") format = read_format(file.read(at, std::min(size, kFormatBytes)));
     at += size + size % 2;
   }
-  throw WeightsError(Code::Corrupt, format ? "must have a chunk `data`. Got none"
-                                           : "must have a chunk `fmt ` before `data`. Got none");
+  throw WeightsError(Code::Corrupt,
+                     format ? "must have a chunk `data`. Got no such chunk"
+                            : "must have a chunk `fmt ` before `data`. Got no such chunk");
 }
 
 }  // namespace posenc::sound

@@ -3,7 +3,14 @@
 import io
 import json
 import struct
+import sys
 import zipfile
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "speech"))
+from sounds import FORMATS, chunk, format_chunk, quantised, sound, wav  # noqa: E402
 
 READS_JSON = {"safetensors", "index", "pt2", "tokenizer"}
 
@@ -54,6 +61,21 @@ def sentencepiece():
     model = b"".join(field(1, field(1, text) + field(2, score) + field(3, kind)) for text, score, kind in pieces)
     yield model
     yield model + field(2, field(3, 2)) + field(3, field(1, b"nmt_nfkc") + field(2, b"\x04\0\0\0abcd"))
+
+
+def sounds():
+    """WAV files of each format and arrays, of a few samples."""
+    rng = np.random.default_rng(1)
+    for tag, bits in FORMATS:
+        for channels in (1, 2):
+            data, _ = quantised(sound(rng, channels, 6, 8000), tag, bits)
+            for extensible in (False, True):
+                yield wav(chunk(b"LIST", b"odd"), format_chunk(tag, bits, channels, 8000, extensible), chunk(b"data", data, rng.choice([None, 0, 2**32 - 1])))
+    for array in (np.zeros(5, "<f4"), np.zeros((2, 3), "<f8"), np.asfortranarray(np.zeros((2, 3), "<f4"))):
+        for version in ((1, 0), (2, 0), (3, 0)):
+            file = io.BytesIO()
+            np.lib.format.write_array(file, array, version=version)
+            yield file.getvalue()
 
 
 def header(data):

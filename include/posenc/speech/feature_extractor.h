@@ -30,9 +30,9 @@ struct SpeechFeatures {
 /// of speech recognition.
 ///
 /// The channels are averaged and resampled to `sampling_rate`. A sound of fewer than
-/// chunk_length * sampling_rate samples is continued to so many by `padding_value`; a longer one is
-/// neither padded nor cut. Then LogMelSpectrogram has F = n / hop_length frames, rounded down. The
-/// mask has a 1 for each frame whose centre is in the sound.
+/// chunk_length * sampling_rate samples is continued to that number by `padding_value`; a longer
+/// one is neither padded nor cut. Then LogMelSpectrogram has F = n / hop_length frames, rounded
+/// down. The mask has a 1 for each frame whose centre is in the sound.
 ///
 /// ```cpp
 /// posenc::WhisperFeatureExtractor extractor(posenc::LogMelOptions::whisper(80));
