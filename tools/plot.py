@@ -444,6 +444,7 @@ def speech(program: Program, options: argparse.Namespace) -> Pictures:
     else:
         bottom = fig.subplots()
     drawn = image(bottom, mel, origin="lower", extent=(0, frames / 100, -0.5, len(mel) - 0.5))
+    bottom.xaxis.set_major_locator(MaxNLocator())
     bottom.set(xlabel="Seconds", ylabel="Filter, equally far apart in mel", title="Log-mel spectrogram that Whisper reads")
     fig.colorbar(drawn, ax=fig.axes, label="(log10 of the energy + 4) / 4", pad=0.02)
     return {options.out: fig}

@@ -69,11 +69,10 @@ def drawn_wav(rng: np.random.Generator, samples: np.ndarray, rate: int) -> "tupl
     size = rng.choice([None, None, 0, 0xFFFFFFFF])
     torn = b"\7" * int(rng.integers(0, bits // 8 * len(samples)))
     others = [chunk(b"LIST", b"x" * int(rng.integers(0, 9))) for _ in range(rng.integers(0, 3))]
-    if size is None:  # the sound may also end before the file
-        torn, after = torn[: -1 if len(data + torn) % 2 else None], chunk(b"LIST", b"abc")
-        end = chunk(b"data", data + torn) + after
+    if size is None and data:  # the sound may also end before the file
+        end = chunk(b"data", data + torn) + chunk(b"LIST", b"abc")
     else:
-        end = chunk(b"data", data + torn, int(size))[: 8 + len(data + torn)]
+        end = chunk(b"data", data + torn, size and int(size))[: 8 + len(data + torn)]
     what = f"{'extensible ' if extensible else ''}{'PCM' if tag == PCM else 'float'} {bits}, size {size}, {len(torn)} bytes torn"
     return wav(*others[:1], format_chunk(tag, bits, len(samples), rate, extensible), *others[1:], end), means, what
 

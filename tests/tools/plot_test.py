@@ -240,6 +240,18 @@ class Others(PlotTest):
         self.refused("one name must end with position_embeddings.weight. Got 0", "positions", "--model", self.folder, "--out", "p.png")
         self.refused("model.safetensors", "positions", "--model", self.folder / "none", "--out", "p.png")
 
+    def test_a_tone_is_a_line_of_its_filter(self):
+        path = self.folder / "tone.npy"
+        np.save(path, np.sin(2 * np.pi * 1000 / 16000 * np.arange(8000)))
+        figure = self.figures("speech", path, "--out", "s.png")["s"]
+        [drawn] = images(figure)
+        self.assertEqual(drawn.shape, (80, 50))
+        step = (15 + 27 * np.log(8) / np.log(6.4)) / 81  # mel from one filter to the next; 1,000 Hz is 15
+        self.assertTrue((drawn[:, 2:-2].argmax(0) == round(15 / step) - 1).all())
+        self.assertEqual(len(self.figures("speech", "--out", "s.png")["s"].axes), 3)
+        np.save(path, np.zeros(0))
+        self.refused("must have samples. Got 0", "speech", path, "--out", "s.png")
+
     def test_the_learning_curves(self):
         path = self.folder / "curve.jsonl"
         points = [{"seconds": 60.0 * i, "phoneme_error_rate": 1 / i, "words_right": 1 - 1 / i} for i in (1, 2, 4)]
