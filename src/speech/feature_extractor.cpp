@@ -95,7 +95,8 @@ SpeechFeatures WhisperFeatureExtractor::extract(const Waveform& waveform) const 
   const at::Tensor samples = resample(mono(waveform), waveform.rate, o.sampling_rate());
   const int64_t length = samples.size(0),
                 padding = std::max<int64_t>(0, o.chunk_length() * o.sampling_rate() - length);
-  const at::Tensor padded = at::constant_pad_nd(samples, {0, padding}, o.padding_value());
+  const at::Tensor padded =
+      padding == 0 ? samples : at::constant_pad_nd(samples, {0, padding}, o.padding_value());
   at::Tensor features = spectrogram_.ptr()->forward(padded.unsqueeze(0));
   at::Tensor mask = at::zeros({1, features.size(2)}, at::kLong);
   const int64_t sounding = (length + o.hop_length() - 1) / o.hop_length();

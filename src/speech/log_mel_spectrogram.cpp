@@ -125,9 +125,9 @@ torch::Tensor LogMelSpectrogramImpl::forward(const torch::Tensor& samples) {
         padded.narrow(1, begin * hop, (count - 1) * hop + n_fft).unfold(1, n_fft, hop);
     const at::Tensor spectrum = at::fft_rfft(rows * window);  // (B, count, bins)
     const at::Tensor power = at::real(spectrum).square() + at::imag(spectrum).square();
-    energies.push_back(at::matmul(power, filters.t()));
+    energies.push_back(at::matmul(power, filters.t()).transpose(1, 2));
   }
-  const at::Tensor y = at::cat(energies, 1).transpose(1, 2).contiguous().clamp_min_(1e-10).log10_();
+  const at::Tensor y = at::cat(energies, 2).clamp_min_(1e-10).log10_();
   return at::maximum(y, at::amax(y, {1, 2}, /*keepdim=*/true) - 8.0).add_(4.0).div_(4.0);
 }
 

@@ -66,7 +66,8 @@ struct LogMelOptions {
 ///
 /// Keys: none, as `filters` and `window` are not persistent: files of models do not have them.
 ///
-/// Memory is that of the result and of some thousand frames, unless gradients are recorded.
+/// Memory is that of a copy of the samples, the result twice, and 512 frames, unless gradients are
+/// recorded.
 ///
 /// Errors: c10::ValueError for sizes below 1, n_fft below 2, numbers that are not finite; for
 /// samples that are not (B, n) in the dtype of the buffers, or not longer than n_fft / 2 and at
