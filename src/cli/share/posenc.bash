@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze similarity merge rank adapter -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze similarity merge rank adapter transcribe -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
@@ -80,6 +80,8 @@ _posenc() {
     'rank --int8-block') words='64 128' ;;
     'rank --scale') return ;;
     'adapter --scale') return ;;
+    'transcribe --rate') return ;;
+    'transcribe --threads') return ;;
   esac
   case ${COMP_WORDS[1]} in
     version) options='-h --help' ;;
@@ -103,9 +105,10 @@ _posenc() {
     merge) options='-h --help --adapter --scale --base' ;;
     rank) options='-h --help --query --queries --text --top --similarity --prompt --prompt-text --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --adapter --scale --base' ;;
     adapter) options='-h --help --out --adapter --scale --base' ;;
+    transcribe) options='-h --help --in --rate --features --out --threads' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze similarity merge rank adapter'
+    words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze similarity merge rank adapter transcribe'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))
