@@ -27,7 +27,8 @@ double worst(const torch::Tensor& a, const torch::Tensor& b) {
 }
 
 // The documented formula with a Fourier transform that is written out, in float64.
-torch::Tensor written_out(const torch::Tensor& samples, LogMelSpectrogram spectrogram) {
+torch::Tensor spectrogram_as_documented(const torch::Tensor& samples,
+                                        LogMelSpectrogram spectrogram) {
   const LogMelOptions& o = spectrogram->options;
   const int64_t half = o.n_fft() / 2, bins = half + 1,
                 frames = (samples.size(1) - o.n_fft() % 2) / o.hop_length();
@@ -59,7 +60,7 @@ TEST(LogMelSpectrogram, IsTheDocumentedFormula) {
     const auto found = spectrogram->forward(samples);
     EXPECT_EQ(found.sizes(), (std::vector<int64_t>{2, o.feature_size(), 4001 / o.hop_length()}));
     EXPECT_TRUE(found.is_contiguous());
-    EXPECT_LE(worst(found, written_out(samples, spectrogram)), 2e-5);
+    EXPECT_LE(worst(found, spectrogram_as_documented(samples, spectrogram)), 2e-5);
   }
 }
 

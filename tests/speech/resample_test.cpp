@@ -15,8 +15,8 @@ namespace {
 using testing::bit_equal;
 
 // The documented sum, term by term in float64, with weights that are rounded as `dtype`.
-torch::Tensor written_out(const torch::Tensor& samples, int64_t from, int64_t to,
-                          torch::Dtype dtype) {
+torch::Tensor resampled_as_documented(const torch::Tensor& samples, int64_t from, int64_t to,
+                                      torch::Dtype dtype) {
   const int64_t common = std::gcd(from, to), o = from / common, m = to / common;
   const double f = 0.99 * static_cast<double>(std::min(o, m));
   const auto w = static_cast<int64_t>(std::ceil(6.0 * static_cast<double>(o) / f));
@@ -41,7 +41,7 @@ torch::Tensor written_out(const torch::Tensor& samples, int64_t from, int64_t to
   return torch::tensor(y, torch::kDouble);
 }
 
-double worst(const torch::Tensor& a, const torch::Tensor& b) {
+double largest_error(const torch::Tensor& a, const torch::Tensor& b) {
   EXPECT_EQ(a.sizes(), b.sizes());
   return a.numel() == 0 ? 0.0 : (a.to(torch::kDouble) - b).abs().max().item<double>();
 }
@@ -57,12 +57,14 @@ TEST(Resample, IsTheDocumentedSum) {
       SCOPED_TRACE(std::to_string(from) + " to " + std::to_string(to) + ", " +
                    std::to_string(length));
       const auto samples = torch::randn({length});
-      EXPECT_LE(worst(resample(samples, from, to), written_out(samples, from, to, torch::kFloat)),
+      EXPECT_LE(largest_error(resample(samples, from, to),
+                              resampled_as_documented(samples, from, to, torch::kFloat)),
                 3e-6);
       const auto exact = samples.to(torch::kDouble);
       const auto own = resample(exact, from, to);
       EXPECT_EQ(own.scalar_type(), torch::kDouble);
-      EXPECT_LE(worst(own, written_out(exact, from, to, torch::kDouble)), 1e-12);
+      EXPECT_LE(largest_error(own, resampled_as_documented(exact, from, to, torch::kDouble)),
+                1e-12);
     }
   }
 }
@@ -72,14 +74,14 @@ TEST(Resample, LongSoundsAreTheirParts) {
   const auto samples = torch::randn({600000});
   const auto whole = resample(samples, 48000, 16000);
   const auto end = resample(samples.slice(0, 480000), 48000, 16000);
-  EXPECT_LE(worst(whole.slice(0, 160010), end.slice(0, 10)), 2e-6);
+  EXPECT_LE(largest_error(whole.slice(0, 160010), end.slice(0, 10)), 2e-6);
 }
 
 TEST(Resample, RowsAreIndependent) {
   const auto samples = torch::randn({2, 3, 500});
   const auto together = resample(samples, 8000, 11025);
   EXPECT_EQ(together.sizes(), (std::vector<int64_t>{2, 3, 690}));
-  EXPECT_LE(worst(together[1][2], resample(samples[1][2], 8000, 11025)), 1e-6);
+  EXPECT_LE(largest_error(together[1][2], resample(samples[1][2], 8000, 11025)), 1e-6);
   EXPECT_TRUE(bit_equal(resample(samples.transpose(0, 1).contiguous().transpose(0, 1), 8000, 11025),
                         together));
 }
@@ -99,7 +101,8 @@ TEST(Resample, KeepsWhatTheLowerRateHas) {
   };
   for (const auto& [from, to] : {std::pair<int64_t, int64_t>{44100, 16000}, {8000, 16000}}) {
     const auto middle = [&, to = to](const torch::Tensor& x) { return x.slice(0, to / 4, to / 2); };
-    EXPECT_LE(worst(middle(resample(tone(1000, from), from, to)), middle(tone(1000, to))), 2e-3);
+    EXPECT_LE(largest_error(middle(resample(tone(1000, from), from, to)), middle(tone(1000, to))),
+              2e-3);
   }
   EXPECT_LE(
       resample(tone(12000, 44100), 44100, 16000).slice(0, 4000, 8000).abs().max().item<double>(),
@@ -115,7 +118,7 @@ TEST(Resample, GradientsFlowToTheSamples) {
     (out * upstream).sum().backward();
     const auto impulses = torch::eye(50, torch::kDouble);
     const auto expected = upstream.matmul(resample(impulses, from, to).t());
-    EXPECT_LE(worst(samples.grad(), expected), 1e-12);
+    EXPECT_LE(largest_error(samples.grad(), expected), 1e-12);
   }
 }
 
@@ -138,7 +141,7 @@ TEST_P(ResampleOn, StaysOnTheDevice) {
   const auto samples = torch::randn({2, 300});
   const auto there = resample(samples.to(device()), 44100, 16000);
   EXPECT_EQ(there.device(), device());
-  EXPECT_LE(worst(there.cpu(), resample(samples, 44100, 16000).to(torch::kDouble)), 1e-5);
+  EXPECT_LE(largest_error(there.cpu(), resample(samples, 44100, 16000).to(torch::kDouble)), 1e-5);
 }
 
 }  // namespace
