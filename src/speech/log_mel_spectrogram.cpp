@@ -114,6 +114,7 @@ torch::Tensor LogMelSpectrogramImpl::forward(const torch::Tensor& samples) {
   check_samples(samples, o, filters.scalar_type());
   const int64_t n_fft = o.n_fft(), hop = o.hop_length(),
                 frames = (samples.size(1) - n_fft % 2) / hop;
+  if (samples.size(0) == 0) return samples.new_empty({0, o.feature_size(), frames});
   const at::Tensor noisy =
       o.dither() == 0.0 ? samples : samples + at::randn_like(samples) * o.dither();
   const at::Tensor padded =

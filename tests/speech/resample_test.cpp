@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -25,8 +26,7 @@ torch::Tensor resampled_as_documented(const torch::Tensor& samples, int64_t from
   std::vector<double> y(count);
   for (int64_t k = 0; k < count; ++k) {
     const int64_t phase = k % m, begin = k / m * o;
-    for (int64_t i = -w; i < w + o; ++i) {
-      if (begin + i < 0 || begin + i >= n) continue;
+    for (int64_t i = std::max(-w, -begin); i < std::min(w + o, n - begin); ++i) {
       const double t = (static_cast<double>(i) / static_cast<double>(o) -
                         static_cast<double>(phase) / static_cast<double>(m)) *
                        f;
