@@ -28,6 +28,7 @@ void run(const std::string& from, const std::string& to) {
   for (const auto& some : {attention_ops(),
                            bfloat16_ops(),
                            clipping_ops(),
+                           decoder_ops(),
                            embedding_ops(),
                            encoder_ops(),
                            file_ops(),
