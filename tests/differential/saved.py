@@ -77,7 +77,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, number: int) -> tupl
 def lacks(key: str, value: torch.Tensor, out: dict[str, torch.Tensor], original: dict[str, torch.Tensor], layers: int) -> bool:
     """Whether a tensor of the loaded folder should have been saved: not a tied decoder, a buffer or a layer too many."""
     is_number_of_layer = any(part.isdecimal() and int(part) >= layers for part in key.split("."))
-    is_tied = any(name != key and ("embed" in name or "wte" in name) and other.shape == value.shape and torch.equal(other, value)
+    is_tied = any(name != key and ("embed" in name or "wte" in name or "shared" in name) and other.shape == value.shape and torch.equal(other, value)
                   for name, other in original.items())  # fmt: skip
     is_saved = key in out or renamed(key) in out
     return not (is_saved or is_number_of_layer or is_tied or key.endswith("position_ids"))
@@ -128,7 +128,7 @@ def judged(case: Case, got, head: str, kind_name: str) -> str:
     for key, b in pairs.items():
         if b is None or key not in got or (key == "pooled" and mask is not None and not mask[:, 0].all()):
             continue
-        a, truth = got[key], truth_of(base, kind.dialect, case.tensors) if kind_name in ILL_CONDITIONED else None
+        a, truth = got[key], truth_of(base, case.tensors) if kind_name in ILL_CONDITIONED else None
         if key == "last_hidden_state" and mask is not None:
             a, b, truth = a[mask != 0], b[mask != 0], None if truth is None else truth[mask != 0]
         if why := off_by(a, b, truth):
