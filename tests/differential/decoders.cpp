@@ -81,8 +81,9 @@ StateDict decode(const Json& options, const StateDict& tensors) {
     results.insert(name + "logits", out.logits);
     results.insert(name + "last_hidden_state", out.last_hidden_state);
     if (out.hidden_states.size() > 1)  // all but the last, which is before or after the last norm
-      results.insert(name + "hidden_states",
-                     at::stack(at::TensorList(out.hidden_states).slice(0, out.hidden_states.size() - 1)));
+      results.insert(
+          name + "hidden_states",
+          at::stack(at::TensorList(out.hidden_states).slice(0, out.hidden_states.size() - 1)));
   };
   insert("", model->forward(ids, decoder_inputs(tensors).output_hidden_states(true)));
   insert("frozen.", frozen.forward(ids, decoder_inputs(tensors)));

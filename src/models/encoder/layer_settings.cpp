@@ -50,7 +50,8 @@ void set_kv_heads(const Settings& config, TransformerLayerOptions& layer) {
 void set_causal_alibi(const Settings& config, EncoderOptions& options,
                       const relative::Alibi& alibi) {
   if (!options.causal())
-    config.refuse("is_causal", "must be true with ALiBi, whose biases grow with the place of a key");
+    config.refuse("is_causal",
+                  "must be true with ALiBi, whose biases grow with the place of a key");
   options.encoder().alibi(alibi);
 }
 

@@ -129,8 +129,9 @@ void read_bloom(const Settings& config, const ModelType&, EncoderOptions& option
   layer.d_ff(4 * layer.d_model()).activation(Activation::GELUTanh);
   layer.residual_of_norm(config.flag("apply_residual_connection_post_layernorm"));
   if (config.flag("slow_but_exact") && config.integer("pretraining_tp", 1, INT32_MAX) > 1)
-    config.refuse("slow_but_exact", "must be false with a pretraining_tp of more than 1, as the "
-                                    "class would leave out two biases of a layer");
+    config.refuse("slow_but_exact",
+                  "must be false with a pretraining_tp of more than 1, as the "
+                  "class would leave out two biases of a layer");
   set_causal_alibi(config, options, {.slopes = relative::Slopes::Bloom, .counts_tokens = true});
 }
 

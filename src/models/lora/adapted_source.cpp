@@ -275,8 +275,9 @@ void AdaptedSource::check_shapes(const std::string& module, const LowRank& layer
                            io::shape_text(sizes))
         .in_tensor(module);
   const int64_t in = sizes[layer.is_turned ? 0 : 1];
-  const int64_t out =
-      place.begin >= 0 || place.rows < layer.b.size(0) ? layer.b.size(0) : sizes[layer.is_turned ? 1 : 0];
+  const int64_t out = place.begin >= 0 || place.rows < layer.b.size(0)
+                          ? layer.b.size(0)
+                          : sizes[layer.is_turned ? 1 : 0];
   const auto check = [&](const char* linear, const char* table, const at::Tensor& tensor,
                          int64_t axis, int64_t expected) {
     if (tensor.size(axis) == expected) return;

@@ -61,8 +61,9 @@ std::string replaced_name(const LoraConfig& config, const std::string& name) {
                               : name.substr(0, base + 1) + name.substr(base + kBase.size());
   const std::string module = module_of(own);
   const bool is_bias = config.bias() != LoraBias::None && own.ends_with("bias");
-  const bool is_known = is_bias || has_saved_values(config, module) ||
-                        (is_vocabulary(module) && (base != std::string::npos || own.ends_with(kWeight)));
+  const bool is_known =
+      is_bias || has_saved_values(config, module) ||
+      (is_vocabulary(module) && (base != std::string::npos || own.ends_with(kWeight)));
   if (is_known && own.find("lora_") == std::string::npos) return own;
   throw fault(WeightsErrorCode::UnexpectedKeys, name,
               "must be a tensor of an adapter, of modules_to_save, or a bias that the adapter "
@@ -163,7 +164,7 @@ at::Tensor merged(const at::Tensor& weight, const std::vector<Placed>& layers) {
     }
     const double scale = layer.scale * own_scale;
     sum = layer.is_turned ? at::addmm(sum, layer.a.t(), layer.b.t(), 1.0, scale)
-                    : at::addmm(sum, layer.b, layer.a, 1.0, scale);
+                          : at::addmm(sum, layer.b, layer.a, 1.0, scale);
     if (!layer.magnitude.defined()) continue;
     const int64_t axis = layer.is_turned ? 0 : 1;  // the other one has a norm for each output
     const at::Tensor norm = at::linalg_vector_norm(sum, 2, at::IntArrayRef{axis});

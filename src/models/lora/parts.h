@@ -27,7 +27,7 @@ struct LowRank {
   at::Tensor magnitude;  ///< with dora
   bool is_embedding = false;
   bool is_turned = false;  ///< whether the weight is (in, out): a table, or that of a Conv1D
-  double scale = 1.0;  ///< s of LoraConfig
+  double scale = 1.0;      ///< s of LoraConfig
 };
 
 /// The tensors of an adapter by what they do; names are those of the class that was trained.
