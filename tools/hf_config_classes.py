@@ -55,6 +55,7 @@ READ = set("""
     token_dropout emb_layer_norm_before mask_token_id position_embedding_type layerdrop
     summary_type summary_use_proj summary_activation summary_proj_to_labels
     use_tpu_fourier_optimizations query_bias key_bias value_bias proj_bias use_gated_mlp pos_embed_shift pos_embed_jitter pos_embed_rescale
+    pretraining_tp slow_but_exact
     trigram_input use_bottleneck intra_bottleneck_size use_bottleneck_attention
     num_layers num_heads d_kv d_ff feed_forward_proj dropout_rate layer_norm_epsilon relative_attention_max_distance
     key_query_shared_bottleneck num_feedforward_networks normalization_type head_ratio conv_kernel_size num_groups

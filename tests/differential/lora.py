@@ -13,7 +13,10 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
+from transformers.pytorch_utils import Conv1D
 
+import decoder_configs
+import decoders
 import seq2seq
 from encoders import KINDS, ROTATING, encoder_of, inputs_of, more_for, off_by, saved, settings
 from harness import Case, Draw, Failure, Programs
@@ -31,7 +34,7 @@ OLD_KEYS = ("peft_type", "r", "lora_alpha", "target_modules", "bias", "modules_t
 
 
 def linear_names(model) -> dict[str, torch.nn.Module]:
-    return {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
+    return {name: module for name, module in model.named_modules() if isinstance(module, (torch.nn.Linear, Conv1D))}
 
 
 def is_of_layer(name: str) -> bool:
@@ -482,6 +485,27 @@ def encoder_decoder(draw: Draw, programs: Programs) -> tuple[Case, torch.Tensor,
     return case, logits, f"{type(model).__name__} {given} {(base / 'config.json').read_text()}", why
 
 
+def decoder(draw: Draw, programs: Programs) -> tuple[Case, torch.nn.Module, str, str]:
+    """An adapter of a decoder-only language model, also of its output layer, and what `posenc merge` makes of it."""
+    import peft
+
+    kind = draw.choice(["gpt2", *decoder_configs.KINDS])
+    base, folder = programs.folder / f"decoder-{kind}", programs.folder / "decoder-adapter"
+    model = decoders.model_of(draw, base, kind)
+    ends = sorted({name.rsplit(".", 1)[-1] for name in linear_names(model) if is_of_layer(name)})
+    given = {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": draw.sample(ends, draw.randint(1, len(ends))),
+             "use_dora": draw.coin(0.2), "use_rslora": draw.coin(0.3), "bias": draw.choice(["none", "none", "all"]), "task_type": "CAUSAL_LM"}  # fmt: skip
+    if not model.config.tie_word_embeddings and draw.coin(0.4):
+        given = draw.choice([given | {"modules_to_save": ["lm_head"]}, given | {"target_modules": [*given["target_modules"], "lm_head"]}])
+    adapted(draw, copy.deepcopy(model), given, folder)
+    tuned = peft.PeftModel.from_pretrained(model, folder).eval()
+    case = Case({"op": "decode", "folder": str(base), "adapter": str(folder), "encodes": False, "num_beams": 1, "new_tokens": 1},
+                decoders.rows_of(draw, model.config.vocab_size, 12), {})  # fmt: skip
+    has_all = not tuned.config.tie_word_embeddings or model.has_table  # or merge writes the table by another name
+    why = merged_differ(programs, type(model), base, copy.deepcopy(tuned), ["--adapter", folder]) if has_all else ""
+    return case, tuned, f"{type(model).__name__} {given} {(base / 'config.json').read_text()}", why
+
+
 def sentences(draw: Draw, programs: Programs) -> list[Failure]:
     """A folder of sentence-transformers that was saved with an adapter, which has no config.json."""
     import peft
@@ -538,7 +562,13 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         pair, logits, pair_what, why = encoder_decoder(draw, programs)
         failures += [Failure(pair_what, why)] if why else []
         failures += sentences(draw, programs) + crossed(draw, programs)
-        *results, of_pair, got = programs.compute([*(step[0] for step in steps), pair, case])
+        decoding, tuned, decoder_what, why = decoder(draw, programs)
+        failures += [Failure(decoder_what, why)] if why else []
+        *results, decoded, of_pair, got = programs.compute([*(step[0] for step in steps), decoding, pair, case])
+        for part in ("", "frozen."):
+            ours = decoded if isinstance(decoded, str) else {name.removeprefix(part): value for name, value in decoded.items()}
+            why = ours if isinstance(ours, str) else decoders.off_by(tuned.base_model.model, decoding.tensors, ours, ("logits",))
+            failures += [Failure(f"{decoder_what} {part}", why)] if why else []
         whys = [of_pair] if isinstance(of_pair, str) else [f"{name}: {why}" for name, value in of_pair.items() if (why := off_by(value, logits))]
         failures += [Failure(pair_what, "; ".join(whys))] if whys else []
         for step, result in zip(steps, results):
@@ -548,4 +578,4 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             whys += [f"active is off by {(got['active.0'] - got['loaded']).abs().max()}"] if not torch.equal(got["active.0"], got["loaded"]) else []
             whys += ["another time it is other"] if not torch.equal(got["active.0"], got["active.1"]) else []
         failures += [Failure(what, why) for why in whys]
-    return count + TRAINED + 7, failures
+    return count + TRAINED + 9, failures

@@ -25,6 +25,7 @@ using Ops = std::map<std::string, Op>;
 Ops attention_ops();
 Ops bfloat16_ops();
 Ops clipping_ops();
+Ops decoder_ops();
 Ops embedding_ops();
 Ops encoder_ops();
 Ops file_ops();

@@ -97,6 +97,7 @@ std::string prefix_for(const io::TensorSource& source, std::size_t count,
 lora::ModelNames names_of(const Settings& config, const hf::ModelType& model,
                           const io::TensorSource& file) {
   lora::ModelNames names = {config.text("model_type", ""), {model.prefix, model.old_prefix}};
+  names.decoder = model.decoder;
   if (model.seq2seq != nullptr && is_whole(config)) {
     const Seq2SeqFamily& family = *model.seq2seq->family;
     names.prefixes.emplace_back(family.prefix);

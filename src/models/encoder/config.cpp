@@ -165,8 +165,10 @@ const hf::ModelType& encoder_model(const std::string& where, std::string_view ty
 
 EncoderOptions encoder_options_of(const Settings& config, const hf::ModelType& model) {
   EncoderOptions options = embeddings_and_layers(config, model);
-  options.causal(model.layers->is_causal)
-      .hidden_states_before_norm(model.layers->raw_hidden_states);
+  // Decoders may be configured as encoders: `is_causal: false`, as for sentence vectors.
+  const bool is_causal =
+      model.decoder != nullptr ? config.flag("is_causal", true) : model.layers->is_causal;
+  options.causal(is_causal).hidden_states_before_norm(model.layers->raw_hidden_states);
   set_pooling(config, *model.layers, options);
   if (model.layers->more != nullptr) model.layers->more(config, model, options);
   return options;

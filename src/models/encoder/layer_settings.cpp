@@ -47,8 +47,12 @@ void set_kv_heads(const Settings& config, TransformerLayerOptions& layer) {
   if (kv_heads != heads) layer.num_kv_heads(kv_heads);
 }
 
-void set_causal(const Settings& config, EncoderOptions& options) {
-  options.causal(config.flag("is_causal", true));
+void set_causal_alibi(const Settings& config, EncoderOptions& options,
+                      const relative::Alibi& alibi) {
+  if (!options.causal())
+    config.refuse("is_causal",
+                  "must be true with ALiBi, whose biases grow with the place of a key");
+  options.encoder().alibi(alibi);
 }
 
 void set_clip(const Settings& config, TransformerLayerOptions& layer) {

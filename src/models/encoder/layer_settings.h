@@ -35,8 +35,10 @@ void set_biases(TransformerLayerOptions& layer, bool attention, bool feed_forwar
 /// Key and value heads that queries share: num_key_value_heads.
 void set_kv_heads(const Settings& config, TransformerLayerOptions& layer);
 
-/// Decoders may be configured as encoders: `is_causal: false`, as for sentence vectors.
-void set_causal(const Settings& config, EncoderOptions& options);
+/// ALiBi of classes that add the same bias to a key for all queries, which is that of the distance
+/// in causal layers alone.
+void set_causal_alibi(const Settings& config, EncoderOptions& options,
+                      const relative::Alibi& alibi);
 /// The limit of queries, keys and values: clip_qkv, where it is set.
 void set_clip(const Settings& config, TransformerLayerOptions& layer);
 

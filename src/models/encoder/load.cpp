@@ -116,6 +116,7 @@ void read_encoder_folder(const char* caller, const std::string& folder, const Lo
     const io::RenamedSource renamed(file, options.prefix(), options.key_map());
     lora::ModelNames names = {type, {config.model.prefix, config.model.old_prefix}};
     if (!adapters.empty()) {
+      names.decoder = config.model.decoder;
       names.map = encoder_key_map(config);
       names.later =
           encoder_later_layers(config, renamed, encoder_prefix(config, renamed, options.prefix()));

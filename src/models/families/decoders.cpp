@@ -30,20 +30,17 @@ void read_eurobert(const Settings& config, const ModelType&, EncoderOptions& opt
 
 void read_llama(const Settings& config, const ModelType& model, EncoderOptions& options) {
   read_eurobert(config, model, options);
-  set_causal(config, options);
 }
 
 void read_mistral(const Settings& config, const ModelType&, EncoderOptions& options) {
   set_kv_heads(config, own_layer(options));
   set_biases(own_layer(options), false, false);
-  set_causal(config, options);
   if (config.has("sliding_window")) own_layer(options).window(window_of(config, options.causal()));
 }
 
 void read_qwen2(const Settings& config, const ModelType&, EncoderOptions& options) {
   set_kv_heads(config, own_layer(options));
   own_layer(options).bias(false).qkv_bias(true);
-  set_causal(config, options);
   set_qwen_windows(config, options);
 }
 
@@ -51,7 +48,6 @@ void read_qwen3(const Settings& config, const ModelType&, EncoderOptions& option
   set_kv_heads(config, own_layer(options));
   set_biases(own_layer(options), config.flag("attention_bias"), false);
   own_layer(options).qk_norm(true);
-  set_causal(config, options);
   set_qwen_windows(config, options);
 }
 
@@ -132,8 +128,11 @@ void read_bloom(const Settings& config, const ModelType&, EncoderOptions& option
   TransformerLayerOptions& layer = own_layer(options);
   layer.d_ff(4 * layer.d_model()).activation(Activation::GELUTanh);
   layer.residual_of_norm(config.flag("apply_residual_connection_post_layernorm"));
-  options.encoder().alibi(
-      relative::Alibi{.slopes = relative::Slopes::Bloom, .counts_tokens = true});
+  if (config.flag("slow_but_exact") && config.integer("pretraining_tp", 1, INT32_MAX) > 1)
+    config.refuse("slow_but_exact",
+                  "must be false with a pretraining_tp of more than 1, as the "
+                  "class would leave out two biases of a layer");
+  set_causal_alibi(config, options, {.slopes = relative::Slopes::Bloom, .counts_tokens = true});
 }
 
 // MptModel takes 8 for the largest bias, whatever `alibi_bias_max` is, and has ALiBi always.
@@ -148,7 +147,7 @@ void read_mpt(const Settings& config, const ModelType&, EncoderOptions& options)
   const double scale = own.real_if("softmax_scale").value_or(0.0);
   if (own.has("softmax_scale")) layer.attention_scale(scale);
   if (own.real_if("clip_qkv").value_or(0.0) != 0.0) set_clip(own, layer);  // 0 is none
-  options.encoder().alibi(relative::Alibi{.slopes = relative::Slopes::Mpt});
+  set_causal_alibi(config, options, {.slopes = relative::Slopes::Mpt});
 }
 
 // What MptForCausalLM does not read: a model with another value is not the one that it computes.
@@ -172,10 +171,10 @@ const EncoderLayerKeys kMptKeys[] = {{
     .narrow = "ffn.down_proj", .norm1 = "norm_1", .norm2 = "norm_2"}};
 
 constexpr EncoderStructure kBloomLayers = {.keys = kBloomKeys, .embeddings = "",
-    .norm_first = true, .last_norm = "ln_f", .is_causal = true, .more = read_bloom,
+    .norm_first = true, .last_norm = "ln_f", .more = read_bloom,
     .layer_names = name_heads_of_layer};
 constexpr EncoderStructure kMptLayers = {.keys = kMptKeys, .embeddings = "", .norm_first = true,
-    .last_norm = "norm_f", .is_causal = true, .more = read_mpt};
+    .last_norm = "norm_f", .more = read_mpt};
 
 constexpr EmbeddingsStructure kBloomTables = {.position_ids = PositionIds::None, .has_padding = false,
     .has_types = false, .has_dropout = false, .norm_name = "word_embeddings_layernorm"};

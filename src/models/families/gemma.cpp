@@ -30,7 +30,6 @@ void read_gemma(const Settings& config, const ModelType&, EncoderOptions& option
   set_biases(layer, config.flag("attention_bias"), false);
   // The first files say gelu and mean its approximation.
   if (config.text("hidden_act") == "gelu") layer.activation(Activation::GELUTanh);
-  set_causal(config, options);
 }
 
 // What Gemma 2 and 3 have in common.
@@ -49,7 +48,6 @@ void read_gemma2(const Settings& config, const ModelType&, EncoderOptions& optio
   set_gemma2_layers(config, layer);
   layer.attention_softcap(config.real_if(kSoftcap));
   if (!(layer.attention_softcap().value_or(1.0) > 0)) config.refuse(kSoftcap, "must be positive");
-  set_causal(config, options);
   const auto sliding =
       sliding_layers(config, options.encoder().num_layers(), [](int64_t i) { return i % 2 == 0; });
   set_layers(options, sliding, [&](TransformerLayerOptions& other) {
@@ -62,7 +60,7 @@ void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions&
   set_gemma2_layers(config, layer);
   layer.qk_norm(true);
   const bool halves = config.flag_if(kBothWays).value_or(false);
-  const bool is_causal = config.flag("is_causal", true);
+  const bool is_causal = options.causal();
   options.causal(is_causal && !halves);
   const int64_t every = config.integer("sliding_window_pattern", 6, 1, INT32_MAX);
   const auto sliding = sliding_layers(config, options.encoder().num_layers(),

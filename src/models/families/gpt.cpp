@@ -63,7 +63,9 @@ std::vector<bool> local_layers(const Settings& config, int64_t count) {
   return local;
 }
 
+// Its attention is causal whatever is_causal is.
 void read_gpt_neo(const Settings& config, const ModelType&, EncoderOptions& options) {
+  options.causal(true);
   own_layer(options).qkv_bias(false).attention_scale(1.0);
   set_layers(options, local_layers(config, options.encoder().num_layers()),
              [&](TransformerLayerOptions& layer) {
@@ -123,16 +125,16 @@ constexpr EncoderLayerKeys kCodeGenKeys[] = {{
     .narrow = "mlp.fc_out", .norm1 = "ln_1", .norm2 = ""}};
 
 constexpr EncoderStructure kGpt2Layers = {.keys = kGptKeys, .embeddings = "", .norm_first = true,
-    .last_norm = "ln_f", .is_causal = true, .more = read_gpt2, .layer_names = name_gpt2_layer};
+    .last_norm = "ln_f", .more = read_gpt2, .layer_names = name_gpt2_layer};
 constexpr EncoderStructure kGptBigCodeLayers = {.keys = kGptKeys, .embeddings = "",
-    .norm_first = true, .last_norm = "ln_f", .is_causal = true, .more = read_gpt_bigcode,
+    .norm_first = true, .last_norm = "ln_f", .more = read_gpt_bigcode,
     .layer_names = name_gpt_bigcode_layer};
 constexpr EncoderStructure kGptNeoLayers = {.keys = kGptNeoKeys, .embeddings = "",
-    .norm_first = true, .last_norm = "ln_f", .is_causal = true, .more = read_gpt_neo};
+    .norm_first = true, .last_norm = "ln_f", .more = read_gpt_neo};
 constexpr EncoderStructure kGptJLayers = {.keys = kGptJKeys, .embeddings = "", .norm_first = true,
-    .last_norm = "ln_f", .is_causal = true, .more = read_gptj};
+    .last_norm = "ln_f", .more = read_gptj};
 constexpr EncoderStructure kCodeGenLayers = {.keys = kCodeGenKeys, .embeddings = "",
-    .norm_first = true, .last_norm = "ln_f", .is_causal = true, .more = read_codegen,
+    .norm_first = true, .last_norm = "ln_f", .more = read_codegen,
     .layer_names = name_codegen_layer};
 
 constexpr EmbeddingsStructure kGptJTables = {.norm = Norm::None, .position_ids = PositionIds::None,

@@ -50,10 +50,11 @@ void read_falcon(const Settings& config, const ModelType& model, EncoderOptions&
   set_falcon_norms(config, layer);
   if (!is_set(config, "alibi")) return set_rotary(config, model, "", layer);
   const auto width = static_cast<double>(layer.d_model() / layer.num_heads());
-  options.encoder().alibi(relative::Alibi{.slopes = relative::Slopes::Bloom,
-                                          .counts_tokens = true,
-                                          .factor = 1.0 / std::sqrt(width),
-                                          .bfloat16 = true});
+  set_causal_alibi(config, options,
+                   {.slopes = relative::Slopes::Bloom,
+                    .counts_tokens = true,
+                    .factor = 1.0 / std::sqrt(width),
+                    .bfloat16 = true});
 }
 
 // Its class has other names for two norms.
@@ -84,10 +85,10 @@ constexpr EncoderLayerKeys kFalconKeys[] = {{
     .norm2 = "post_attention_layernorm"}};
 
 constexpr EncoderStructure kGptNeoXLayers = {.keys = kGptNeoXKeys, .embeddings = "",
-    .norm_first = true, .rotates = true, .last_norm = "final_layer_norm", .is_causal = true,
+    .norm_first = true, .rotates = true, .last_norm = "final_layer_norm",
     .more = read_gpt_neox, .layer_names = name_heads_of_layer};
 constexpr EncoderStructure kFalconLayers = {.keys = kFalconKeys, .embeddings = "",
-    .norm_first = true, .last_norm = "ln_f", .is_causal = true, .more = read_falcon,
+    .norm_first = true, .last_norm = "ln_f", .more = read_falcon,
     .layer_names = name_falcon_layer};
 
 constexpr EmbeddingsStructure kGptNeoXTables = {.norm = Norm::None,

@@ -24,7 +24,7 @@ void read_cohere2(const Settings& config, const ModelType& model, EncoderOptions
                                       [&](int64_t i) { return (i + 1) % every != 0; });
   set_layers(options, sliding, [&](TransformerLayerOptions& layer) {
     set_rotary(config, model, "", layer);
-    layer.window(window_of(config, true));
+    layer.window(window_of(config, options.causal()));
   });
 }
 
@@ -90,7 +90,7 @@ void read_starcoder2(const Settings& config, const ModelType&, EncoderOptions& o
   TransformerLayerOptions& layer = own_layer(options);
   set_kv_heads(config, layer);
   layer.bias(config.flag("use_bias")).norm_bias(true);
-  if (config.has("sliding_window")) layer.window(window_of(config, true));
+  if (config.has("sliding_window")) layer.window(window_of(config, options.causal()));
 }
 
 // clang-format off
@@ -130,26 +130,26 @@ constexpr EncoderLayerKeys kStarCoder2Keys[] = {with_own("self_attn.o_proj", "ml
 
 constexpr EncoderStructure kCohereLayers = {.keys = kCohereKeys, .embeddings = "",
     .norm_first = true, .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
-    .is_causal = true, .more = read_cohere};
+    .more = read_cohere};
 constexpr EncoderStructure kCohere2Layers = {.keys = kCohereKeys, .embeddings = "",
     .norm_first = true, .feed_forward = FeedForward::Gated, .last_norm = "norm",
-    .is_causal = true, .more = read_cohere2};
+    .more = read_cohere2};
 constexpr EncoderStructure kNemotronLayers = {.keys = kNemotronKeys, .embeddings = "",
     .norm_first = true, .norm_kind = NormKind::LayerPlusOne, .rotates = true, .last_norm = "norm",
-    .is_causal = true, .more = read_nemotron};
+    .more = read_nemotron};
 constexpr EncoderStructure kOlmoLayers = {.keys = kOlmoKeys, .embeddings = "",
     .norm_first = true, .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
-    .is_causal = true, .more = read_olmo};
+    .more = read_olmo};
 constexpr EncoderStructure kOptLayers = {.keys = kOptKeys, .embeddings = "",
     .projection = "project_in", .norm_first = true, .last_norm = "final_layer_norm",
-    .is_causal = true, .more = read_opt, .names = name_opt_parts};
+    .more = read_opt, .names = name_opt_parts};
 constexpr EncoderStructure kPhiLayers = {.keys = kPhiKeys, .embeddings = "", .norm_first = true,
-    .rotates = true, .last_norm = "final_layernorm", .is_causal = true, .more = read_phi};
+    .rotates = true, .last_norm = "final_layernorm", .more = read_phi};
 constexpr EncoderStructure kStableLmLayers = {.keys = kStableLmKeys, .embeddings = "",
     .norm_first = true, .feed_forward = FeedForward::Gated, .rotates = true, .last_norm = "norm",
-    .is_causal = true, .more = read_stablelm, .layer_names = name_stablelm_layer};
+    .more = read_stablelm, .layer_names = name_stablelm_layer};
 constexpr EncoderStructure kStarCoder2Layers = {.keys = kStarCoder2Keys, .embeddings = "",
-    .norm_first = true, .rotates = true, .last_norm = "norm", .is_causal = true,
+    .norm_first = true, .rotates = true, .last_norm = "norm",
     .more = read_starcoder2};
 
 // Llama's with a dropout.

@@ -30,7 +30,6 @@ void read_phi3(const Settings& config, const ModelType&, EncoderOptions& options
   set_kv_heads(config, layer);
   set_biases(layer, false, false);
   set_residual_dropout(config, "resid_pdrop", layer);
-  set_causal(config, options);
   set_window(config, options);
 }
 
@@ -40,7 +39,6 @@ void read_granite(const Settings& config, const ModelType&, EncoderOptions& opti
   set_biases(layer, config.flag("attention_bias"), config.flag("mlp_bias"));
   layer.attention_scale(config.real("attention_multiplier"))
       .residual_scale(config.real("residual_multiplier"));
-  set_causal(config, options);
 }
 
 void scale_granite(const Settings& config, EncoderEmbeddingsOptions& options) {
@@ -67,7 +65,6 @@ void read_smollm3(const Settings& config, const ModelType&, EncoderOptions& opti
   TransformerLayerOptions& layer = own_layer(options);
   set_kv_heads(config, layer);
   set_biases(layer, config.flag("attention_bias"), config.flag("mlp_bias"));
-  set_causal(config, options);
   const int64_t count = options.encoder().num_layers();
   const auto at = [](int64_t i) { return static_cast<std::size_t>(i); };
   const auto rotates = rotated_layers(config, count);
@@ -85,7 +82,6 @@ void read_glm(const Settings& config, const ModelType&, EncoderOptions& options)
   set_kv_heads(config, layer);
   set_biases(layer, false, false);
   set_attention_biases(layer, config.flag("attention_bias"), false);
-  set_causal(config, options);
 }
 
 void read_glm4(const Settings& config, const ModelType& model, EncoderOptions& options) {
@@ -99,14 +95,12 @@ void read_seed_oss(const Settings& config, const ModelType&, EncoderOptions& opt
   set_biases(layer, false, config.flag("mlp_bias"));
   set_attention_biases(layer, config.flag("attention_bias"), config.flag("attention_out_bias"));
   set_residual_dropout(config, "residual_dropout", layer);
-  set_causal(config, options);
 }
 
 void read_ernie(const Settings& config, const ModelType&, EncoderOptions& options) {
   const bool has_bias = config.flag_if("use_bias").value_or(false);
   set_kv_heads(config, own_layer(options));
   set_biases(own_layer(options), has_bias, has_bias);
-  set_causal(config, options);
 }
 
 void read_helium(const Settings& config, const ModelType& model, EncoderOptions& options) {
@@ -118,7 +112,6 @@ void read_helium(const Settings& config, const ModelType& model, EncoderOptions&
 void read_arcee(const Settings& config, const ModelType&, EncoderOptions& options) {
   set_kv_heads(config, own_layer(options));
   set_biases(own_layer(options), config.flag("attention_bias"), config.flag("mlp_bias"));
-  set_causal(config, options);
 }
 
 void read_hunyuan(const Settings& config, const ModelType&, EncoderOptions& options) {
@@ -126,13 +119,11 @@ void read_hunyuan(const Settings& config, const ModelType&, EncoderOptions& opti
   set_kv_heads(config, layer);
   set_biases(layer, config.flag("attention_bias"), false);
   layer.qk_norm(true).qk_norm_after_rotary(true);
-  set_causal(config, options);
 }
 
 void read_ministral(const Settings& config, const ModelType&, EncoderOptions& options) {
   set_kv_heads(config, own_layer(options));
   set_biases(own_layer(options), false, false);
-  set_causal(config, options);
   const bool slides = config.has("sliding_window");
   const auto sliding =
       sliding_layers(config, options.encoder().num_layers(), [&](int64_t) { return slides; });
@@ -148,7 +139,6 @@ void read_ministral3(const Settings& config, const ModelType& model, EncoderOpti
   TransformerLayerOptions& layer = own_layer(options);
   set_kv_heads(config, layer);
   set_biases(layer, false, false);
-  set_causal(config, options);
   set_window(config, options);
   const Settings rotary = rope_settings(config, model, "").parameters;
   layer.query_growth(QueryGrowth{rotary.required(kBeta, "the growth of queries"),

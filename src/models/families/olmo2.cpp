@@ -15,7 +15,6 @@ void read_olmo2(const Settings& config, const ModelType&, EncoderOptions& option
   set_biases(layer, config.flag("attention_bias"), false);
   set_norms_after(options);
   layer.qk_norm_whole(true);
-  set_causal(config, options);
 }
 
 void read_olmo3(const Settings& config, const ModelType& model, EncoderOptions& options) {
@@ -50,7 +49,6 @@ void read_exaone4(const Settings& config, const ModelType&, EncoderOptions& opti
   set_kv_heads(config, layer);
   set_biases(layer, false, false);
   set_norms_after(options);
-  set_causal(config, options);
   const int64_t count = options.encoder().num_layers();
   const auto sliding =
       sliding_layers(config, count, [&](int64_t i) { return is_exaone_window(config, i, count); });

@@ -94,8 +94,10 @@ AdaptedSource::AdaptedSource(const io::TensorSource& source, std::vector<Weighte
     const auto found = io::find_rule(own, names_.map);
     if (!found || names_.map[found->rule].name.empty()) continue;
     const auto& sources = names_.map[found->rule].sources.items;
+    const KeySource::Change change = sources[found->source].change();
     mapped_[io::fill_pattern(names_.map[found->rule].name, found->runs)].push_back(
-        {i, found->source, sources.size(), sources[found->source].change()});
+        {i, found->source, sources.size(), change});
+    if (change == KeySource::Change::Transpose) turned_.insert(i);
   }
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
     const LoraAdapter& adapter = adapters_[i].adapter;
@@ -173,6 +175,11 @@ std::size_t AdaptedSource::find(const std::string& name) const {
   std::vector<std::string> all = {own};
   if (own.ends_with(kWeight)) all.push_back(without_end(own, kWeight) + ".gamma");
   if (own.ends_with(kBias)) all.push_back(without_end(own, kBias) + ".beta");
+  const DecoderStructure heads = names_.decoder == nullptr ? DecoderStructure() : *names_.decoder;
+  for (const auto& [from, to] :
+       {std::pair(heads.head, heads.other_head), {heads.other_head, heads.head}}) {
+    if (*to != '\0' && module_of(own) == from) all.push_back(to + own.substr(own.rfind('.')));
+  }
   for (const std::string& one : all) {
     const auto found = by_name_.find(one);
     if (found != by_name_.end()) return found->second;
@@ -267,10 +274,10 @@ void AdaptedSource::check_shapes(const std::string& module, const LowRank& layer
                        "shape " +
                            io::shape_text(sizes))
         .in_tensor(module);
-  const bool is_turned = layer.is_embedding;
-  const int64_t in = sizes[is_turned ? 0 : 1];
-  const int64_t out =
-      place.begin >= 0 || place.rows < layer.b.size(0) ? layer.b.size(0) : sizes[is_turned ? 1 : 0];
+  const int64_t in = sizes[layer.is_turned ? 0 : 1];
+  const int64_t out = place.begin >= 0 || place.rows < layer.b.size(0)
+                          ? layer.b.size(0)
+                          : sizes[layer.is_turned ? 1 : 0];
   const auto check = [&](const char* linear, const char* table, const at::Tensor& tensor,
                          int64_t axis, int64_t expected) {
     if (tensor.size(axis) == expected) return;
@@ -302,7 +309,9 @@ void AdaptedSource::add_layer(std::size_t adapter, const std::string& module,
   }
   for (const Place& place : places) {
     io::refuse_unreadable_entry(entries_[place.index]);
-    check_shapes(module, layer, place);
+    LowRank own_rows = layer;
+    own_rows.is_turned |= turned_.contains(place.index);
+    check_shapes(module, own_rows, place);
     Change& change = changes_[place.index];
     const bool has_other =
         std::any_of(change.layers.begin(), change.layers.end(), [&](const Placed& one) {
@@ -314,7 +323,6 @@ void AdaptedSource::add_layer(std::size_t adapter, const std::string& module,
                       " of an adapter with use_dora must have scale 1, and no other adapter beside "
                       "it. Got ",
                       has_other ? "another adapter" : "scale " + std::to_string(scale));
-    LowRank own_rows = layer;
     if (place.rows < layer.b.size(0)) {
       own_rows.b = layer.b.narrow(0, place.from, place.rows);
       if (layer.magnitude.defined())
@@ -351,7 +359,7 @@ void AdaptedSource::add_value(std::size_t adapter, const std::string& name,
       throw WeightsError(WeightsErrorCode::UnexpectedKeys, "must be a tensor of the model")
           .in_tensor(name);
     // A bias of a module that the model has not: the trained class has it with fresh weights.
-    const std::string weight = name.substr(0, name.rfind('.')) + std::string(kWeight);
+    const std::string weight = module_of(name) + std::string(kWeight);
     if (name.ends_with(kBias) && parts_[adapter].values.count(weight) == 0)
       return of_heads_.push_back(name);
     entries_.push_back({.name = given_ + name, .sizes = value.sizes().vec()});
@@ -368,7 +376,7 @@ void AdaptedSource::add_value(std::size_t adapter, const std::string& name,
   const bool is_same = entries_[index].sizes == value.sizes().vec() &&
                        at::equal(base_of(index).to(at::kFloat), value);
   if (is_same) return;  // a copy of the base's
-  refuse_ignored(name.substr(0, name.rfind('.')), /*is_added=*/false);
+  refuse_ignored(module_of(name), /*is_added=*/false);
   Change& change = changes_[index];
   TORCH_CHECK_VALUE(!change.value.defined() || at::equal(change.value, value), where(adapter),
                     "two adapters must not replace one tensor by different values. Got ", name);
@@ -493,7 +501,7 @@ void AdaptedSource::copy_to(std::size_t index, const at::Tensor& target) const {
   if (found == changes_.end()) return SelectedSource::copy_to(index, target);
   const Change& change = found->second;
   const auto is_plain = [](const Placed& one) {
-    return !one.layer.magnitude.defined() && !one.layer.is_embedding && one.begin < 0;
+    return !one.layer.magnitude.defined() && !one.layer.is_turned && one.begin < 0;
   };
   const bool is_sum = change.added.empty() && !change.value.defined() && change.rows.empty() &&
                       change.like == kNone && change.layers.size() == 1 &&

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/lora/parts.h"
+#include "models/types/decoder_structures.h"
 #include "weights/load/source.h"
 
 namespace posenc::lora {
@@ -30,6 +31,7 @@ struct ModelNames {
   KeyMap map = {};
   /// Rules of layers in the file that the model does not have; no adapter meets them.
   KeyMap later = {};
+  const DecoderStructure* decoder = nullptr;  ///< whose output layer may have one of two names
 };
 
 /// The tensors of a model's file after adapters have been merged into them, under the file's names:
@@ -113,6 +115,7 @@ class AdaptedSource : public io::SelectedSource {
   std::map<std::string, std::size_t> by_name_;  // without prefixes
   std::map<std::size_t, Change> changes_;
   std::map<std::string, std::vector<Mapped>> mapped_;  // entries, by their names in posenc's model
+  std::set<std::size_t> turned_;  // entries that are (in, out): weights of GPT-2's Conv1D
   std::vector<std::string> of_heads_;
 };
 

@@ -43,10 +43,6 @@ WeightsError fault(WeightsErrorCode code, const std::string& name, const std::st
   return WeightsError(code, rule).in_tensor(name);
 }
 
-std::string module_of(std::string_view name) {
-  return std::string(name.substr(0, name.rfind('.')));
-}
-
 // A table of tokens or an output layer, of which PEFT saves the base's weight beside the adapter.
 bool is_vocabulary(const std::string& module) {
   const std::string last = module.substr(module.rfind('.') + 1);
@@ -65,8 +61,9 @@ std::string replaced_name(const LoraConfig& config, const std::string& name) {
                               : name.substr(0, base + 1) + name.substr(base + kBase.size());
   const std::string module = module_of(own);
   const bool is_bias = config.bias() != LoraBias::None && own.ends_with("bias");
-  const bool is_known = is_bias || has_saved_values(config, module) ||
-                        (is_vocabulary(module) && own.ends_with(".weight"));
+  const bool is_known =
+      is_bias || has_saved_values(config, module) ||
+      (is_vocabulary(module) && (base != std::string::npos || own.ends_with(kWeight)));
   if (is_known && own.find("lora_") == std::string::npos) return own;
   throw fault(WeightsErrorCode::UnexpectedKeys, name,
               "must be a tensor of an adapter, of modules_to_save, or a bias that the adapter "
@@ -129,6 +126,10 @@ std::string weights_path(const std::string& folder) {
 
 }  // namespace
 
+std::string module_of(std::string_view name) {
+  return std::string(name.substr(0, name.rfind('.')));
+}
+
 AdapterParts parts_of(const LoraAdapter& adapter) {
   AdapterParts parts;
   for (const auto& item : adapter.tensors) {
@@ -139,7 +140,7 @@ AdapterParts parts_of(const LoraAdapter& adapter) {
     if (found != nullptr) {
       LowRank& layer = parts.layers[name.substr(0, name.size() - found->text.size())];
       layer.*(found->member) = item.value();
-      layer.is_embedding |= found->is_embedding;
+      layer.is_turned = layer.is_embedding |= found->is_embedding;
       continue;
     }
     const std::string own = replaced_name(adapter.config, name);
@@ -161,12 +162,11 @@ at::Tensor merged(const at::Tensor& weight, const std::vector<Placed>& layers) {
       rows.copy_(merged(rows, {{layer, own_scale}}));
       continue;
     }
-    const bool is_turned = layer.is_embedding;  // the table is (V, D)
     const double scale = layer.scale * own_scale;
-    sum = is_turned ? at::addmm(sum, layer.a.t(), layer.b.t(), 1.0, scale)
-                    : at::addmm(sum, layer.b, layer.a, 1.0, scale);
+    sum = layer.is_turned ? at::addmm(sum, layer.a.t(), layer.b.t(), 1.0, scale)
+                          : at::addmm(sum, layer.b, layer.a, 1.0, scale);
     if (!layer.magnitude.defined()) continue;
-    const int64_t axis = is_turned ? 0 : 1;  // the other one has a norm for each output
+    const int64_t axis = layer.is_turned ? 0 : 1;  // the other one has a norm for each output
     const at::Tensor norm = at::linalg_vector_norm(sum, 2, at::IntArrayRef{axis});
     sum = sum * (layer.magnitude / norm).unsqueeze(axis);
   }

@@ -17,13 +17,17 @@ inline constexpr const char* kWeights = "adapter_model.safetensors";
 /// How the names of tensors end.
 inline constexpr std::string_view kWeight = ".weight", kBias = ".bias";
 
+/// The module of a tensor.
+std::string module_of(std::string_view name);
+
 /// What an adapter adds to the weight of one module.
 struct LowRank {
   at::Tensor a, b;       ///< (r, in) and (out, r); of an embedding (r, V) and (D, r)
   at::Tensor bias;       ///< of B, if it has one
   at::Tensor magnitude;  ///< with dora
   bool is_embedding = false;
-  double scale = 1.0;  ///< s of LoraConfig
+  bool is_turned = false;  ///< whether the weight is (in, out): a table, or that of a Conv1D
+  double scale = 1.0;      ///< s of LoraConfig
 };
 
 /// The tensors of an adapter by what they do; names are those of the class that was trained.

@@ -196,8 +196,8 @@ void set_origin(SavedConfig& saved, const SavePretrainedOptions& options, const 
   } else if (has_head) {
     const std::string_view old = saved.encoder.model.old_prefix;
     origin.prefix = has_questions && old == "transformer." ? old : own;
-  } else if (has_part) {
-    origin.prefix.clear();
+  } else if (has_part || origin.prefix.empty()) {  // OPT's class without a head has `decoder.`
+    origin.prefix = own.substr(own.find('.') + 1);
   }
 }
 

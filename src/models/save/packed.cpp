@@ -1,7 +1,5 @@
 #include "models/save/packed.h"
 
-#include <cstddef>
-
 namespace posenc {
 
 void add_packed(StateDict& tensors, const std::vector<std::string>& names, const at::Tensor& tensor,
@@ -10,12 +8,16 @@ void add_packed(StateDict& tensors, const std::vector<std::string>& names, const
     tensors.insert(names.front(), tensor);
     return;
   }
-  const int64_t begin = names.size() == 2 ? 0 : query_rows;
-  const int64_t rows = (tensor.size(0) - begin) / 2;
-  std::vector<int64_t> first = {begin, begin + rows, tensor.size(0)};
-  if (names.size() == 3) first.insert(first.begin(), 0);
-  for (std::size_t i = 0; i < names.size(); ++i)
-    tensors.insert(names[i], tensor.slice(0, first[i], first[i + 1]));
+  const bool has_queries = names.size() == 3 && query_rows > 0;
+  const int64_t others = has_queries ? 2 : static_cast<int64_t>(names.size());
+  int64_t begin = 0;
+  for (const std::string& name : names) {
+    const bool is_query = has_queries && begin == 0;
+    const int64_t all = tensor.size(0) - (has_queries ? query_rows : 0);
+    const int64_t end = begin + (is_query ? query_rows : all / others);
+    tensors.insert(name, tensor.slice(0, begin, end));
+    begin = end;
+  }
 }
 
 }  // namespace posenc

@@ -1,5 +1,6 @@
 // save_pretrained() of an encoder-decoder.
 
+#include <ATen/ops/equal.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -137,7 +138,10 @@ void add_vocabulary(StateDict& tensors, const TransformerImpl& model,
   for (const VocabularyMatrix& one : all) {
     const bool may_be_absent =
         std::find(names.order.begin(), names.order.end(), one.name) != names.order.end();
-    const bool is_there = tensors.contains(one.name) || (one.matrix == standing && may_be_absent);
+    // One of the same values is tied to it when it is loaded.
+    const bool is_standing =
+        one.matrix == standing || (standing >= 0 && at::equal(one.weight, all[standing].weight));
+    const bool is_there = tensors.contains(one.name) || (is_standing && may_be_absent);
     if (!is_there) add(one.name, one);
   }
 }

@@ -84,7 +84,7 @@ struct EncoderStructure {
   Rate output_dropout = Rate::Hidden;
   const char* last_norm = "";      ///< the norm after all layers
   bool raw_hidden_states = false;  ///< the last of hidden_states is before that norm
-  bool is_causal = false;
+  bool is_causal = false;          ///< of one that is no decoder
   encoder::Pooling pooling = encoder::Pooling::None;
   const char* pooler = "pooler.dense";  ///< the linear layer of the pooler
   /// The table of a relative bias: with an asterisk, that of each layer.
