@@ -32,6 +32,11 @@ TEST(ChatTemplate, WritesWhatItSays) {
       "ac1[None]");
 }
 
+TEST(ChatTemplate, HasItemsByTuples) {
+  EXPECT_EQ(rendered("{{ {'a': 1}['a', 'b'] is defined }}{{ messages[] is defined }}"),
+            "FalseFalse");
+}
+
 TEST(ChatTemplate, HasDictsOfNumbers) {
   EXPECT_EQ(rendered("{% set d = {512: 'a', 0: 'b', 1: x} %}{{ d[512] }}{{ d[1.0] }}{{ d[true] }}"
                      "{{ d['1'] is defined }}{{ 0 in d }}{{ d.get(7, 'c') }}{{ d }}"),
@@ -42,7 +47,7 @@ TEST(ChatTemplate, HasDictsOfNumbers) {
           "{{ {none: 1, 2.5: 2, true: 3} | tojson }}{{ {2: 1, 1: 2}|tojson(sort_keys=true) }}"),
       R"(2 513 {"null": 1, "2.5": 2, "true": 3}{"1": 2, "2": 1})");
   EXPECT_ERROR(rendered("{{ {(1, 2): 1} }}"), c10::ValueError,
-               "a key of a dict must be a text, a number, true, false or none. Got tuple");
+               "a key of a dict that posenc has is a text, a number, true, false or none. Got tuple");
 }
 
 // What a template is given may be longer than what it may make by itself.

@@ -26,7 +26,8 @@ int64_t size_of(const TemplateValue& value) {
 
 void check_key(const TemplateValue& key) {
   if (key.is_none() || as_integer(key) || key.is<double>()) return;
-  refuse("a key of a dict must be a text, a number, true, false or none. Got " + type_of(key));
+  refuse("a key of a dict that posenc has is a text, a number, true, false or none. Got " +
+         type_of(key));
 }
 
 }  // namespace

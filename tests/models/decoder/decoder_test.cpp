@@ -275,7 +275,11 @@ TEST(LiveDecoderFolder, AnAdapterIsTrainedByTheTrainer) {
     const auto report = [&](const TrainingProgress& one) {
       losses.push_back(static_cast<float>(one.loss));
     };
-    const auto options = TrainerOptions(20).report_every(20).report(report).checkpoint(out / name);
+    const auto options = TrainerOptions(20)
+                             .report_every(20)
+                             .report(report)
+                             .checkpoint(out / name)
+                             .checkpoint_every(7);
     for (const int64_t end : until) {
       Trainer trainer(TrainingRun{*tuned.module(), &adam}, loader, loss, options);
       if (end != until.front()) {
@@ -321,25 +325,30 @@ INSTANTIATE_TEST_SUITE_P(Models, PackedDecoder,
 
 // Sequences of many lengths, which are computed in several groups.
 TEST_P(LiveDecoder, PackedSequencesHaveTheResultsThatTheyHaveAlone) {
-  std::vector<at::Tensor> positions, alone, hidden;
   const auto ids = torch::randint(3, 61, {2, 40}, torch::kLong);
-  for (const auto& lengths : {std::vector<int64_t>{1, 20, 19}, std::vector<int64_t>{3, 37}}) {
-    int64_t begin = 0;
-    for (const int64_t length : lengths) {
-      positions.push_back(torch::arange(length));
-      const auto row = static_cast<int64_t>(lengths.size() == 2);
-      const auto out = model_->forward(ids.narrow(0, row, 1).narrow(1, begin, length));
-      alone.push_back(out.logits.flatten(0, 1));
-      hidden.push_back(out.last_hidden_state.flatten(0, 1));
-      begin += length;
+  const std::vector<std::vector<int64_t>> lengths = {{1, 20, 19}, {3, 37}};
+  const auto check = [&](auto&& forward) {
+    std::vector<at::Tensor> positions, logits, hidden;
+    for (int64_t row = 0; row < 2; ++row) {
+      int64_t begin = 0;
+      for (const int64_t length : lengths[static_cast<std::size_t>(row)]) {
+        positions.push_back(torch::arange(length));
+        const auto out = forward(ids.narrow(0, row, 1).narrow(1, begin, length), DecoderInputs());
+        logits.push_back(out.logits[0]);
+        hidden.push_back(out.last_hidden_state[0]);
+        begin += length;
+      }
     }
-  }
-  const auto inputs = DecoderInputs().position_ids(torch::cat(positions).view({2, 40}));
-  const auto expected = torch::cat(alone).view({2, 40, -1});
-  const auto found = model_->forward(ids, inputs);
-  EXPECT_TRUE(within(Op::Logits, found.logits, expected));
-  EXPECT_TRUE(within(Op::Logits, found.last_hidden_state, torch::cat(hidden).view({2, 40, -1})));
-  EXPECT_TRUE(within(Op::Logits, freeze(model_).forward(ids, inputs).logits, expected));
+    const auto found =
+        forward(ids, DecoderInputs().position_ids(torch::cat(positions).view({2, 40})));
+    EXPECT_TRUE(within(Op::Logits, found.logits, torch::cat(logits).view({2, 40, -1})));
+    EXPECT_TRUE(within(Op::Logits, found.last_hidden_state, torch::cat(hidden).view({2, 40, -1})));
+  };
+  check(
+      [&](const auto& rows, const DecoderInputs& inputs) { return model_->forward(rows, inputs); });
+  const FrozenDecoder frozen = freeze(model_);
+  check(
+      [&](const auto& rows, const DecoderInputs& inputs) { return frozen.forward(rows, inputs); });
 }
 
 TEST(LiveDecoderFolder, PositionsCountTheTokensOfSequences) {
