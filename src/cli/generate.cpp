@@ -62,7 +62,17 @@ void generate(const GenerateArguments& arguments) {
 
 // The options of --text.
 std::vector<CLI::Option*> add_text_options(CLI::App& sub, GenerateArguments& arguments) {
+  auto* chat = sub.add_flag(
+      "--chat", arguments.chat,
+      "each line is a message of the user, or a conversation as a list of messages in JSON, which "
+      "begins with [{; the folder's chat template writes the prompt");
+  auto* variables = sub.add_option(
+      "--chat-template-kwargs", arguments.chat_variables,
+      "what else the chat template may name, as an object of JSON: {\"enable_thinking\": false}, "
+      "`tools`");
+  variables->needs(chat);
   return {
+      chat,
       sub.add_option("--stop", arguments.stop_strings,
                      "end a text with the token that completes this string; repeatable")
           ->allow_extra_args(false),
@@ -134,7 +144,8 @@ void add_generate(CLI::App& app) {
   for (auto* option : add_text_options(*sub, *arguments)) option->needs(text);
   sub->footer(
       "Models:\n" + listed(decoder_model_types()) +
-      "\nExample:\n  echo 'The cat sat on' | posenc generate models/gpt2 --text -\n  posenc "
+      "\nExample:\n  echo 'The cat sat on' | posenc generate models/gpt2 --text -\n"
+      "  echo 'Where is the cat?' | posenc generate models/Qwen3-0.6B --text - --chat\n  posenc "
       "generate "
       "models/opus-mt-en-de --in ids.safetensors --out found.safetensors --set num_beams=4 --set "
       "max_new_tokens=40");

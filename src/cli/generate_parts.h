@@ -24,6 +24,8 @@ struct GenerateArguments {
   std::optional<uint64_t> seed;
   int64_t batch = 8;  ///< lines of a text at a time
   std::vector<std::string> stop_strings;
+  bool chat = false;                  ///< whether lines are messages
+  std::string chat_variables = "{}";  ///< of the chat template
 };
 
 /// What `posenc generate` writes for the tensors of its input, of an encoder-decoder.

@@ -15,6 +15,8 @@ struct TextGeneratorParts {
   Tokenizer tokenizer;
   FrozenDecoder model;
   TextGenerateOptions options;
+  std::optional<ChatTemplate> chat = {};
+  std::string no_chat = {};  // why there is none
 };
 
 namespace {
@@ -55,6 +57,15 @@ GenerateOptions batch_options(const TextGeneratorParts& parts, const TextGenerat
     generation.on_token(std::move(stream));
   }
   return generation;
+}
+
+// That of the folder, which most uses do without, or why there is none.
+void read_chat_template(const std::string& folder, TextGeneratorParts& parts) {
+  try {
+    parts.chat = ChatTemplate::from_folder(folder, parts.tokenizer);
+  } catch (const c10::Error& error) {
+    parts.no_chat = error.what_without_backtrace();
+  }
 }
 
 std::vector<std::string> strings_in(const posenc::Settings& settings, const char* name) {
@@ -106,6 +117,22 @@ std::vector<std::vector<Continuation>> TextGenerator::generate(
   return generate(prompts, parts_->options);
 }
 
+std::vector<Continuation> TextGenerator::chat(const std::vector<ChatMessage>& messages,
+                                              const TextGenerateOptions& options) const {
+  const std::string prompt = chat_template().apply(messages, options.chat_template());
+  return std::move(
+      generate({prompt}, TextGenerateOptions(options).add_special_tokens(false)).front());
+}
+
+std::vector<Continuation> TextGenerator::chat(const std::vector<ChatMessage>& messages) const {
+  return chat(messages, parts_->options);
+}
+
+const ChatTemplate& TextGenerator::chat_template() const {
+  TORCH_CHECK_VALUE(parts_->chat, parts_->no_chat);
+  return *parts_->chat;
+}
+
 TextGenerateOptions TextGenerator::options() const { return parts_->options; }
 const Tokenizer& TextGenerator::tokenizer() const { return parts_->tokenizer; }
 int64_t TextGenerator::vocab_size() const {
@@ -119,8 +146,9 @@ TextGenerator load_text_generator(const std::string& folder, const FreezeOptions
   auto generation = text::text_generate_options(decoder_generation_settings(folder),
                                                 model.options().model().embeddings()->vocab_size(),
                                                 generate_options_or_error);
-  return TextGenerator(std::make_shared<const text::TextGeneratorParts>(
-      text::TextGeneratorParts{std::move(tokenizer), std::move(model), std::move(generation)}));
+  text::TextGeneratorParts parts = {std::move(tokenizer), std::move(model), std::move(generation)};
+  text::read_chat_template(folder, parts);
+  return TextGenerator(std::make_shared<const text::TextGeneratorParts>(std::move(parts)));
 }
 
 std::ostream& operator<<(std::ostream& stream, const TextGenerator& generator) {

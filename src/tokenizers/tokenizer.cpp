@@ -185,6 +185,11 @@ std::optional<int64_t> Tokenizer::special_token_id(std::string_view name) const 
   return loaded_->special_token_id(name);
 }
 
+std::map<std::string, std::string> Tokenizer::special_tokens_map() const {
+  const auto& named = loaded_->settings().special_tokens;
+  return {named.begin(), named.end()};
+}
+
 std::vector<int64_t> Tokenizer::special_token_ids() const {
   const std::vector<uint32_t> ids = loaded_->special_token_ids();
   return {ids.begin(), ids.end()};

@@ -132,10 +132,12 @@ PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& op
                     options.max_tokens());
   TORCH_CHECK_VALUE(!pairs_.empty(), "[PairLoader] at least one pair is required. Got 0");
   const auto most = static_cast<std::size_t>(options.max_tokens());
+  const bool has_sources = !pairs_.front().src.empty();
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
     const auto src = pairs_[i].src.size(), tgt = pairs_[i].tgt.size();
-    TORCH_CHECK_VALUE(src > 0 && tgt > 0, "[PairLoader] a sequence must not be empty. Got ", src,
-                      " and ", tgt, " tokens for pair ", i);
+    TORCH_CHECK_VALUE((src > 0) == has_sources && tgt > 0,
+                      "[PairLoader] a sequence must not be empty, but for the sources of all. Got ",
+                      src, " and ", tgt, " tokens for pair ", i);
     TORCH_CHECK_VALUE(
         tgt > 1, "[PairLoader] a target must have two tokens, its begin and what follows. Got ",
         tgt, " for pair ", i, "; leave out pairs with nothing to predict");

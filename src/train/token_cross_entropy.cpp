@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/nll_loss.h>
@@ -23,6 +24,18 @@ void check_smoothing(int64_t vocab, const TokenCrossEntropyFuncOptions& options)
       is_fairseq || (options.ignore_index() >= 0 && options.ignore_index() < vocab),
       "[token_cross_entropy] LabelSmoothing::OpenNMT needs the padding id as ignore_index, in [0, ",
       vocab, "), which gets no share. Got ", options.ignore_index());
+}
+
+void check_ids_of(const char* function, const at::Tensor& logits, const char* name,
+                  const at::Tensor& ids) {
+  TORCH_CHECK_TYPE(logits.is_floating_point(), "[", function, "] logits must be real numbers. Got ",
+                   logits.scalar_type());
+  TORCH_CHECK_TYPE(ids.scalar_type() == at::kLong, "[", function, "] ", name,
+                   " must be ids, int64. Got ", ids.scalar_type());
+  TORCH_CHECK_VALUE(logits.dim() > 0 && logits.size(-1) > 0 &&
+                        logits.sizes().slice(0, logits.dim() - 1) == ids.sizes(),
+                    "[", function, "] logits must be (..., V), V > 0, and ", name, " (...). Got ",
+                    logits.sizes(), " and ", ids.sizes());
 }
 
 // The sum of p log p over a smoothed target, 0 log 0 = 0.
@@ -58,14 +71,7 @@ at::Tensor token_cross_entropy(const at::Tensor& logits, const at::Tensor& targe
   const double smoothing = options.label_smoothing();
   TORCH_CHECK_VALUE(smoothing >= 0.0 && smoothing <= 1.0,
                     "[token_cross_entropy] label_smoothing must lie in [0, 1]. Got ", smoothing);
-  TORCH_CHECK_TYPE(logits.is_floating_point(),
-                   "[token_cross_entropy] logits must be real numbers. Got ", logits.scalar_type());
-  TORCH_CHECK_TYPE(targets.scalar_type() == at::kLong,
-                   "[token_cross_entropy] targets must be ids, int64. Got ", targets.scalar_type());
-  TORCH_CHECK_VALUE(logits.dim() > 0 && logits.size(-1) > 0 &&
-                        logits.sizes().slice(0, logits.dim() - 1) == targets.sizes(),
-                    "[token_cross_entropy] logits must be (..., V), V > 0, and targets (...). Got ",
-                    logits.sizes(), " and ", targets.sizes());
+  check_ids_of("token_cross_entropy", logits, "targets", targets);
   const at::Tensor rows = logits.reshape({-1, logits.size(-1)});  // (N, V)
   const at::Tensor flat = targets.reshape({-1});
   if (options.smoothing() == LabelSmoothing::PyTorch) {
@@ -74,6 +80,23 @@ at::Tensor token_cross_entropy(const at::Tensor& logits, const at::Tensor& targe
   }
   check_smoothing(rows.size(1), options);
   return smoothed(rows, flat, options);
+}
+
+at::Tensor causal_cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
+                                const CausalCrossEntropyFuncOptions& options) {
+  check_ids_of("causal_cross_entropy", logits, "labels", labels);
+  TORCH_CHECK_VALUE(labels.dim() > 0 && labels.size(-1) > 0,
+                    "[causal_cross_entropy] labels must be (..., L), L > 0. Got ", labels.sizes());
+  const auto count = options.num_items_in_batch();
+  TORCH_CHECK_VALUE(!count || *count > 0,
+                    "[causal_cross_entropy] num_items_in_batch must be positive. Got ", *count);
+  const bool is_half = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
+  // Labels are shifted, not logits, which are a copy then.
+  const at::Tensor next = at::constant_pad_nd(labels.slice(-1, 1), {0, 1}, options.ignore_index());
+  const at::Tensor loss = at::cross_entropy_loss(
+      (is_half ? logits.to(at::kFloat) : logits).reshape({-1, logits.size(-1)}), next.reshape({-1}),
+      {}, count ? at::Reduction::Sum : at::Reduction::Mean, options.ignore_index());
+  return count ? loss / *count : loss;
 }
 
 }  // namespace posenc::functional

@@ -264,6 +264,9 @@ TEST_F(GenerateDecoder, TextNeedsATokenizer) {
   EXPECT_EQ(posenc({"generate", folder()}).status, 2);
   EXPECT_EQ(posenc({"generate", folder(), "--in", safetensors("in", in_)}).status, 2) << "no --out";
   EXPECT_EQ(posenc({"generate", folder(), "--text", "-", "--plain"}).status, 2);
+  EXPECT_EQ(posenc({"generate", folder(), "--chat", "--in", safetensors("in", in_)}).status, 2);
+  EXPECT_EQ(posenc({"generate", folder(), "--text", "-", "--chat-template-kwargs", "{}"}).status,
+            2);
 }
 
 }  // namespace

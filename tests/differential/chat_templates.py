@@ -56,10 +56,10 @@ def conversation(draw: Draw) -> list[dict]:
 # ---- random templates ----
 
 NAMES = ["x", "y", "z", "w", "messages", "messages[0]", "messages[-1].content", "loop.index", "loop.last", "loop.previtem", "loop.nextitem.role", "ns.a", "bos_token", "tools", "nothing", "m", "k"]
-CONSTANTS = ["none", "true", "3", "-1", "0", "2.5", "'a\\n'", "\"b'\"", "'cat'", "''", "' a '", "[]", "[1, 'b', none]", "('a', 'b')", "{'a': 1, 'b': x}", "'\\u00e4'", "'a' 'b'", "1e3", "range(3)", "(1,)"]
+CONSTANTS = ["none", "true", "3", "-1", "0", "2.5", "'a\\n'", "\"b'\"", "'cat'", "''", "' a '", "[]", "[1, 'b', none]", "('a', 'b')", "{'a': 1, 'b': x}", "'\\u00e4'", "'a' 'b'", "1e3", "range(3)", "(1,)", "{0: 1, 512: x, 'a': 2}", "{true: x, none: 'b', 2.5: 0}", "{x: 1, y: 2}", "{2: 'a', 1: 'b', 10: 'c'}"]
 METHODS = ["strip()", "lstrip('a\\n')", "rstrip()", "split()", "split('a')", "split(none, 1)", "rsplit(' ', 1)", "rsplit(none, 1)", "splitlines()", "startswith('a')", "endswith(('t', 'y'))",
            "replace('a', 'bb')", "replace('a', '', 1)", "upper()", "lower()", "title()", "capitalize()", "find('t')", "count('a')", "items()", "keys()", "values()",
-           "get('role')", "get('no', 1)", "index('a')", "join(['a', 'b'])", "removeprefix('c')", "removesuffix('t')", "isspace()", "nope", "nope()", "role", "content", "pop()", "format(1)"]  # fmt: skip
+           "get('role')", "get('no', 1)", "get(512)", "get(1, 'd')", "index('a')", "join(['a', 'b'])", "removeprefix('c')", "removesuffix('t')", "isspace()", "nope", "nope()", "role", "content", "pop()", "format(1)"]  # fmt: skip
 FILTERS = ["trim", "length", "first", "last", "list", "join(', ')", "join", "string", "lower", "upper", "capitalize", "tojson", "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(true)",
            "tojson(separators=(',', ':'))", "default('d')", "default('e', true)", "d(boolean=true)", "map(attribute='role')", "map(attribute='content', default='n')", "map('trim')", "map('length')",
            "selectattr('role', 'eq', 'user')", "rejectattr('role', 'in', ['system', 'tool'])", "selectattr('tool_calls')", "selectattr('content', 'string')", "select", "select('defined')", "reject('none')", "select('equalto', 'a')",

@@ -23,6 +23,18 @@ StateDict loss(const Json& options, const StateDict& tensors) {
   return results;
 }
 
+StateDict causal_loss(const Json& options, const StateDict& tensors) {
+  const auto logits = tensors["logits"].clone().requires_grad_();
+  auto how = functional::CausalCrossEntropyFuncOptions().ignore_index(options.at("ignore_index"));
+  if (const int64_t items = options.at("items")) how.num_items_in_batch(items);
+  const auto out = functional::causal_cross_entropy(logits, tensors["labels"], how);
+  out.backward();
+  StateDict results;
+  results.insert("out", out);
+  results.insert("grad.logits", logits.grad());
+  return results;
+}
+
 StateDict dropout(const Json& options, const StateDict& tensors) {
   auto x = tensors["x"].clone();
   if (options.at("transposed").get<bool>()) x = x.transpose(0, 1).contiguous().transpose(0, 1);
@@ -50,6 +62,9 @@ StateDict schedule(const Json& options, const StateDict&) {
 
 }  // namespace
 
-Ops function_ops() { return {{"loss", loss}, {"dropout", dropout}, {"schedule", schedule}}; }
+Ops function_ops() {
+  return {
+      {"loss", loss}, {"causal_loss", causal_loss}, {"dropout", dropout}, {"schedule", schedule}};
+}
 
 }  // namespace posenc::differential

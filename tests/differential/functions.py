@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch.nn import functional as F
+from transformers.loss.loss_utils import ForCausalLMLoss
 
 from harness import DTYPES, Case, Draw, Failure, Programs, run
 
@@ -27,6 +28,25 @@ def loss(draw: Draw) -> Case:
         return {"out": out.detach(), "grad.logits": x.grad}
 
     return Case(options, {"logits": logits, "targets": targets}, of(logits.dtype), "sums", of(torch.float64))
+
+
+def causal_loss(draw: Draw) -> Case:
+    name = draw.choice(["float32", "bfloat16", "float16"])
+    shape, vocab = [draw.randint(1, 4) for _ in range(draw.randint(1, 3))], draw.choice([1, 2, 17, 333])
+    logits = (draw.normal(*shape, vocab) * draw.choice([0.1, 3.0, 30.0])).to(DTYPES[name])
+    labels = draw.integers(vocab, *shape)
+    ignored = draw.choice([-100, 0, vocab - 1])
+    if draw.coin():
+        labels = labels.masked_fill(labels % 3 == 1, ignored)
+    options = {"op": "causal_loss", "ignore_index": ignored, "items": draw.choice([0, 0, 1, 7]), "dtype": name}
+
+    def of(dtype: torch.dtype) -> dict:
+        x = logits.detach().clone().to(dtype).requires_grad_()
+        out = ForCausalLMLoss(x, labels, vocab, options["items"] or None, options["ignore_index"])
+        out.backward()
+        return {"out": out.detach(), "grad.logits": x.grad}
+
+    return Case(options, {"logits": logits, "labels": labels}, of(logits.dtype), "sums", of(torch.float64))
 
 
 def dropout(draw: Draw) -> Case:

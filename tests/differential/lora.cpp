@@ -7,6 +7,9 @@
 #include "posenc/models/adapter_set.h"
 #include "posenc/models/lora.h"
 #include "posenc/models/seq2seq.h"
+#include "posenc/train/fused_adam.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/train/trainer.h"
 
 namespace posenc::differential {
 namespace {
@@ -130,10 +133,43 @@ StateDict seq2seq(const Json& options, const StateDict& tensors) {
   return results;
 }
 
+// A decoder's adapter, trained by Trainer on one batch of texts.
+StateDict causal(const Json& options, const StateDict& tensors) {
+  const std::string folder = options.at("folder");
+  Decoder model = load_decoder(folder);
+  const LoraAdapter from = load_adapter(options.at("adapter"));
+  const LoraTraining training = add_lora(model, from.config, &from);
+  std::vector<TokenPair> texts;
+  for (int64_t row = 0; row < tensors["ids"].size(0); ++row) {
+    const auto own = tensors["ids"][row].masked_select(tensors["mask"][row].ne(0));
+    texts.push_back({{}, {own.data_ptr<int64_t>(), own.data_ptr<int64_t>() + own.numel()}});
+  }
+  PairLoader loader(texts, PairLoaderOptions().pad_id(-1));
+  FusedAdamW optimizer(training.parameters(), options.at("lr").get<double>());
+  const auto loss = [&](const PairBatch& batch) {
+    const auto mask = batch.tgt.ne(batch.pad_id);
+    return functional::causal_cross_entropy(
+        model->forward(batch.tgt, DecoderInputs().attention_mask(mask)).logits,
+        batch.tgt.masked_fill(~mask, -100));
+  };
+  std::vector<double> losses;
+  const auto report = [&](const TrainingProgress& progress) { losses.push_back(progress.loss); };
+  Trainer(TrainingRun{*training.module(), &optimizer}, loader, loss,
+          TrainerOptions(options.at("steps")).report_every(1).report(report))
+      .train();
+  save_adapter(training.adapter(), options.at("out"), folder);
+  StateDict results;
+  results.insert("losses", torch::tensor(losses));
+  return results;
+}
+
 }  // namespace
 
 Ops lora_ops() {
-  return {{"lora_train", train}, {"lora_switch", switched}, {"lora_seq2seq", seq2seq}};
+  return {{"lora_train", train},
+          {"lora_switch", switched},
+          {"lora_seq2seq", seq2seq},
+          {"lora_causal", causal}};
 }
 
 }  // namespace posenc::differential

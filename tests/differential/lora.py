@@ -447,6 +447,44 @@ def judged(case: Case, got, expected: dict, what: str, base: Path, cls) -> list[
     return [Failure(what, "; ".join(whys[:4]))] if whys else []
 
 
+def causal(draw: Draw, programs: Programs) -> tuple[Case, Callable, str]:
+    """An adapter of a language model, trained for some steps of AdamW; what checks the result."""
+    import peft
+
+    kind_name = draw.choice(["llama", "qwen3", "gemma3_text"])
+    cls, base = drawn_base(draw, programs, kind_name, "ForCausalLM", "causal")
+    ends = draw.sample(["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], 2)
+    given = {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": ends, "use_dora": draw.coin(0.3), "use_rslora": draw.coin(0.3), "task_type": "CAUSAL_LM"}
+    folder = programs.folder / "causal-adapter"
+    tuned = adapted(draw, cls.from_pretrained(base, dtype=torch.float32), given, folder).train()
+    lengths = [draw.randint(2, 9) for _ in range(draw.randint(1, 4))]
+    ids, mask = torch.zeros(len(lengths), max(lengths), dtype=torch.long), torch.zeros(len(lengths), max(lengths), dtype=torch.long)
+    for row, length in enumerate(lengths):
+        ids[row, :length], mask[row, :length] = draw.integers(tuned.config.vocab_size, length), 1
+    case = Case({"op": "lora_causal", "folder": str(base), "adapter": str(folder), "out": f"{folder}-out", "lr": 0.01, "steps": draw.randint(1, 6)}, {"ids": ids, "mask": mask}, {})
+    optimizer, losses = torch.optim.AdamW([one for one in tuned.parameters() if one.requires_grad], lr=0.01), []
+    with torch.enable_grad():
+        for _ in range(case.options["steps"]):
+            loss = tuned(input_ids=ids, attention_mask=mask, labels=ids.masked_fill(mask == 0, -100)).loss
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    expected = tuned.eval()(input_ids=ids, attention_mask=mask).logits
+
+    def why(got) -> str:
+        if isinstance(got, str):
+            return got
+        if off := (got["losses"] - torch.tensor(losses)).abs().max().item():
+            if off > 10 * NEAR * max(losses):
+                return f"losses {got['losses'].tolist()} for {losses}"
+        again = peft.PeftModel.from_pretrained(cls.from_pretrained(base, dtype=torch.float32), case.options["out"]).eval()
+        wrong = (again(input_ids=ids, attention_mask=mask).logits - expected)[mask != 0].abs().max().item()
+        return f"logits off by {wrong} of {expected.abs().max().item()}" if wrong > 1000 * NEAR * expected.abs().max().item() else ""
+
+    return case, why, f"{cls.__name__} {given} {case.options['steps']} steps {(base / 'config.json').read_text()}"
+
+
 def switched(draw: Draw, programs: Programs) -> tuple[Case, str]:
     """Two adapters on one model, in place."""
     kind_name = draw.choice(CHOSEN[:11])
@@ -564,11 +602,13 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         failures += sentences(draw, programs) + crossed(draw, programs)
         decoding, tuned, decoder_what, why = decoder(draw, programs)
         failures += [Failure(decoder_what, why)] if why else []
-        *results, decoded, of_pair, got = programs.compute([*(step[0] for step in steps), decoding, pair, case])
+        language, why_of, language_what = causal(draw, programs)
+        *results, decoded, of_language, of_pair, got = programs.compute([*(step[0] for step in steps), decoding, language, pair, case])
         for part in ("", "frozen."):
             ours = decoded if isinstance(decoded, str) else {name.removeprefix(part): value for name, value in decoded.items()}
             why = ours if isinstance(ours, str) else decoders.off_by(tuned.base_model.model, decoding.tensors, ours, ("logits",))
             failures += [Failure(f"{decoder_what} {part}", why)] if why else []
+        failures += [Failure(language_what, why)] if (why := why_of(of_language)) else []
         whys = [of_pair] if isinstance(of_pair, str) else [f"{name}: {why}" for name, value in of_pair.items() if (why := off_by(value, logits))]
         failures += [Failure(pair_what, "; ".join(whys))] if whys else []
         for step, result in zip(steps, results):
@@ -578,4 +618,4 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             whys += [f"active is off by {(got['active.0'] - got['loaded']).abs().max()}"] if not torch.equal(got["active.0"], got["loaded"]) else []
             whys += ["another time it is other"] if not torch.equal(got["active.0"], got["active.1"]) else []
         failures += [Failure(what, why) for why in whys]
-    return count + TRAINED + 9, failures
+    return count + TRAINED + 10, failures

@@ -32,6 +32,32 @@ TEST(ChatTemplate, WritesWhatItSays) {
       "ac1[None]");
 }
 
+TEST(ChatTemplate, HasItemsByTuples) {
+  EXPECT_EQ(rendered("{{ {'a': 1}['a', 'b'] is defined }}{{ messages[] is defined }}"),
+            "FalseFalse");
+}
+
+TEST(ChatTemplate, HasDictsOfNumbers) {
+  EXPECT_EQ(rendered("{% set d = {512: 'a', 0: 'b', 1: x} %}{{ d[512] }}{{ d[1.0] }}{{ d[true] }}"
+                     "{{ d['1'] is defined }}{{ 0 in d }}{{ d.get(7, 'c') }}{{ d }}"),
+            "aaaFalseTruec{512: 'a', 0: 'b', 1: 'a'}");
+  EXPECT_EQ(
+      rendered(
+          "{% for k, v in {512: 1, 0: 2}|dictsort %}{{ k + v }} {% endfor %}"
+          "{{ {none: 1, 2.5: 2, true: 3} | tojson }}{{ {2: 1, 1: 2}|tojson(sort_keys=true) }}"),
+      R"(2 513 {"null": 1, "2.5": 2, "true": 3}{"1": 2, "2": 1})");
+  EXPECT_ERROR(rendered("{{ {(1, 2): 1} }}"), c10::ValueError,
+               "a key of a dict that posenc has is a text, a number, true, false or none. Got tuple");
+}
+
+// What a template is given may be longer than what it may make by itself.
+TEST(ChatTemplate, WritesLongMessages) {
+  const std::string content(20'000'000, 'a');
+  EXPECT_EQ(ChatTemplate("{% for m in messages %}{% set c = m.content %}{{ c|trim }}{% endfor %}")
+                .apply({{"user", content}}),
+            content);
+}
+
 TEST(ChatTemplate, KnowsBlanksBeyondAscii) {
   EXPECT_EQ(rendered("{{ '\\u3000\\xa0b\\x1c' | trim }}{{ '\\u2003b '.strip() }}"), "bb");
   EXPECT_EQ(rendered("a\u3000{{- x -}}\u00a0b"), "aab");
@@ -102,6 +128,11 @@ TEST(ChatTemplate, IsReadFromAFolder) {
     return ChatTemplate::from_folder(scratch.path().string(), tokenizer, name).source();
   };
   EXPECT_EQ(at("default") + at("tool_use"), "ab");
+  const auto chat = ChatTemplate::from_folder(scratch.path().string(), tokenizer);
+  const auto with = [&](const char* json) {
+    return chat.apply(kMessages, ChatTemplateOptions().variables(json));
+  };
+  EXPECT_EQ(with("{}") + with(R"({"tools": null})") + with(R"({"tools": []})"), "aab");
   write("chat_template.jinja", "c");
   write("additional_chat_templates/rag.jinja", "d");
   EXPECT_EQ(at("default") + at("rag"), "cd");
@@ -166,7 +197,42 @@ TEST(ChatTemplate, EndsWhateverATemplateSays) {
       "{% set n = namespace(t='aaaaaaaa') %}{% for a in range(60) %}{% set n.t = n.t + n.t %}"
       "{% endfor %}",
       "the template makes too much, or does not end");
-  refuses("{{ 'aaaa' * 1000000000 }}", "a text must not be so long");
+  // Lists, texts and values that grow, whatever makes them.
+  const std::string much = "the template makes too much, or does not end";
+  const auto doubles = [&](const std::string& begin, const std::string& more) {
+    refuses("{% set n = namespace(v=" + begin + ") %}{% for a in range(60) %}{% set n.v = " + more +
+                " %}{% endfor %}{{ n.v }}",
+            much);
+  };
+  doubles("[1]", "n.v + n.v");
+  doubles("[1]", "[n.v, n.v]");
+  doubles("{}", "{'a': n.v, 'b': n.v}");
+  for (const char* end :
+       {"'aaaa' * 1000000000", "range(99999) | join('a' * 9999999)",
+        "('a' * 9999) | replace('a', 'a' * 99999)", "('\n' * 99999) | indent('a' * 9999)",
+        "('a' * 9999999).split('a')", "('a' * 99999).join('a' * 99999)",
+        "(range(99999) | list) | tojson(indent='a' * 9999)"})
+    refuses(std::string("{{ ") + end + " }}", much);
+  refuses("{% for a in range(99999) %}{% set b = range(99999) %}{% endfor %}", much);
+  refuses("{% set t = 'a' * 999999 %}{% for a in range(99999) %}{% set b = 'b' in t %}{% endfor %}",
+          much);
+  // What is inside each other, for whatever goes through it.
+  const auto deepens = [&](const std::string& begin, const std::string& more) {
+    refuses("{% set n = namespace(v=" + begin +
+                ") %}{% for a in range(99999) %}{% set n.v = " + more + " %}{% endfor %}",
+            "values must not be so deep");
+  };
+  deepens("1", "[n.v]");
+  deepens("1", "(n.v, 1)");
+  deepens("1", "{'a': n.v}");
+  deepens("{}", "{'a': n.v}.get");
+  deepens("[1]", "n.v | select");
+  deepens("[1]", "[n.v] | map('first')");
+  refuses(
+      "{% set n = namespace(v=1) %}{% for a in range(999) %}{% for b in [n.v] %}{% set n.v = loop "
+      "%}"
+      "{% endfor %}{% endfor %}",
+      "values must not be so deep");
   refuses("{{ range(100001) }}", "a range must have at most 100000 numbers");
   EXPECT_EQ(rendered("{% set n = namespace() %}{% set n.n = n %}{{ n.n.n is defined }}"), "True");
 }

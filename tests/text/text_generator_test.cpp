@@ -92,6 +92,48 @@ TEST_F(TextGeneratorTest, HonoursStopStringsOfTheFolder) {
             said_["stopped"][0][0]["ids"].get<std::vector<int64_t>>());
 }
 
+class ChatTest : public TextGeneratorTest {
+ protected:
+  // A generator of the folder with this template.
+  TextGenerator with_template(const std::string& source) const {
+    const std::string path = folder_ / "model";
+    std::filesystem::remove_all(path);
+    std::filesystem::copy(kFolder, path, std::filesystem::copy_options::recursive);
+    write_bytes(path + "/chat_template.jinja", source);
+    return load_text_generator(path);
+  }
+
+  const TempDir folder_;
+  const std::vector<ChatMessage> messages_ = {{"system", "a"}, {"user", "cat"}};
+};
+
+TEST_F(ChatTest, AnswersByTheTemplate) {
+  const TextGenerator generator = with_template(
+      "{{ bos_token }}{% for m in messages %}{{ m.role }} {{ m.content }}{{ x }} {% endfor %}"
+      "{% if add_generation_prompt %}b{% endif %}");
+  const auto prompted = [&](const std::string& text) {
+    return generator.generate({text}, generator.options().add_special_tokens(false))[0][0];
+  };
+  EXPECT_EQ(generator.chat(messages_)[0].ids, prompted("<s>system a user cat b").ids);
+  auto options = generator.options();
+  options.chat_template().variables(R"({"x": "!"})");
+  options.generation().num_beams(2).num_return_sequences(2);
+  EXPECT_EQ(generator.chat(messages_, options).size(), 2U);
+  options = generator.options();
+  options.chat_template().variables(R"({"x": "!"})").add_generation_prompt(false);
+  EXPECT_EQ(generator.chat(messages_, options)[0].text, prompted("<s>system a! user cat! ").text);
+}
+
+TEST_F(ChatTest, SaysWhyThereIsNoTemplate) {
+  EXPECT_ERROR(generator_.chat(messages_), c10::ValueError,
+               "must have a chat template of the name 'default'");
+  const TextGenerator generator = with_template("a\n{% include 'b' %}");
+  EXPECT_EQ(generator.generate(prompts_)[0][0].ids, generator_.generate(prompts_)[0][0].ids);
+  EXPECT_ERROR(generator.chat(messages_), c10::ValueError, "[chat_template] line 2: 'include'");
+  EXPECT_ERROR(with_template("{{ raise_exception('No.') }}").chat(messages_), c10::ValueError,
+               "the template raises: No.");
+}
+
 TEST_F(TextGeneratorTest, RefusesPromptsAndOptions) {
   auto options = generator_.options();
   EXPECT_ERROR(generator_.generate({"a"}, options.batch_size(0)), c10::ValueError, "batch_size");

@@ -186,6 +186,23 @@ TEST(PairLoader, SaysWhatIsWrong) {
 }
 
 // A process may have a share without labels beside others that have some.
+// Texts of a language model.
+TEST(PairLoader, TakesTargetsWithoutSources) {
+  PairLoader loader({{{}, {3, 4, 5}}, {{}, {6, 7}}}, PairLoaderOptions().pad_id(-1));
+  const PairBatch batch = loader.next();
+  EXPECT_EQ(batch.src.sizes(), (std::vector<int64_t>{2, 0}));
+  EXPECT_FALSE(batch.src_is_padded);
+  EXPECT_EQ(batch.tokens, 5);
+  for (const int64_t rank : {0, 1}) {
+    const PairBatch part = share(batch, rank, 2);
+    EXPECT_EQ(part.src.sizes(), (std::vector<int64_t>{1, 0}));
+    EXPECT_EQ(part.tokens, part.tgt.numel());
+  }
+  EXPECT_ERROR(PairLoader({{{}, {3, 4}}, {{5}, {6, 7}}}), c10::ValueError,
+               "must not be empty, but for the sources of all. Got 1 and 2 tokens for pair 1");
+  EXPECT_ERROR(PairLoader({{{5}, {6, 7}}, {{}, {3, 4}}}), c10::ValueError, "for pair 1");
+}
+
 TEST(PairBatch, AShareHasAColumnOfLabelsIfTheWholeHas) {
   PairBatch whole;
   whole.src = torch::tensor({{3, 4}, {5, 0}});

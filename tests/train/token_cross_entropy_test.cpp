@@ -63,5 +63,29 @@ TEST(TokenCrossEntropy, SaysWhatIsWrong) {
   EXPECT_ERROR(token_cross_entropy(logits, targets + 4), c10::IndexError, "4");
 }
 
+TEST(CausalCrossEntropy, IsThatOfTheNextLabels) {
+  const auto logits = at::randn({3, 5, 7}, at::kDouble), labels = at::randint(7, {3, 5}, at::kLong);
+  const auto expected = formula(logits.slice(1, 0, -1), labels.slice(1, 1), 0.0, 2);
+  const auto options = CausalCrossEntropyFuncOptions().ignore_index(2);
+  EXPECT_TRUE(testing::within(Op::Layers, causal_cross_entropy(logits, labels, options), expected));
+  const int64_t count = labels.slice(1, 1).ne(2).sum().item<int64_t>();
+  const auto sum = causal_cross_entropy(
+      logits, labels, CausalCrossEntropyFuncOptions(options).num_items_in_batch(10));
+  EXPECT_TRUE(testing::within(Op::Layers, sum * 10 / count, expected));
+}
+
+TEST(CausalCrossEntropy, SaysWhatIsWrong) {
+  const auto logits = at::randn({2, 3, 4}), labels = at::zeros({2, 3}, at::kLong);
+  EXPECT_ERROR(causal_cross_entropy(logits, labels.slice(1, 1)), c10::ValueError,
+               "[causal_cross_entropy] logits must be (..., V), V > 0, and labels (...). Got");
+  EXPECT_ERROR(causal_cross_entropy(logits.slice(1, 3), labels.slice(1, 3)), c10::ValueError,
+               "labels must be (..., L), L > 0. Got [2, 0]");
+  EXPECT_ERROR(causal_cross_entropy(logits[0][0], labels[0][0]), c10::ValueError, "L > 0");
+  EXPECT_ERROR(
+      causal_cross_entropy(logits, labels, CausalCrossEntropyFuncOptions().num_items_in_batch(0)),
+      c10::ValueError, "num_items_in_batch must be positive. Got 0");
+  EXPECT_ERROR(causal_cross_entropy(logits, labels.to(at::kFloat)), c10::TypeError, "labels");
+}
+
 }  // namespace
 }  // namespace posenc::functional

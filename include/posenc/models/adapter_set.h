@@ -76,6 +76,9 @@ class LoraTraining {
   /// The same with the names that PEFT has for them, without `base_model.model` in front. Rows of a
   /// tensor that posenc has as one with others, such as a query's bias, are not apart.
   StateDict named_parameters() const;
+  /// The model, as `base`, and the adapter as one module, for Trainer and save_checkpoint(), whose
+  /// files then have the weights of both. It is in eval mode if the model is.
+  const std::shared_ptr<torch::nn::Module>& module() const;
   /// What has been trained.
   LoraAdapter adapter() const;
 

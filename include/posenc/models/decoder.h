@@ -58,6 +58,11 @@ struct DecoderInputs {
   /// Bool or integer, nonzero for tokens and 0 for padding, on either side of them: (B, L), and in
   /// step() (B, T), T the tokens in the caches and the new ones. All are tokens unless given.
   TORCH_ARG(torch::Tensor, attention_mask) = {};
+  /// Integers (B, L), the position of each token in its sequence, where a row is several sequences
+  /// one after another: each begins at 0 and sees none of the others, and has the result that it
+  /// has alone, as in a batch of transformers' DataCollatorWithFlattening. Without attention_mask
+  /// and last_logits_only, and not in step().
+  TORCH_ARG(torch::Tensor, position_ids) = {};
   /// Whether DecoderOutput::hidden_states are returned.
   TORCH_ARG(bool, output_hidden_states) = false;
   /// Whether logits are computed of the last token of each row only, (B, 1, V).
@@ -84,7 +89,8 @@ struct DecoderOutput {
 /// head_bias.
 ///
 /// Errors: those of Encoder; c10::ValueError for ids outside the vocabulary at tokens, a mask of
-/// another shape, with a hole, or with a row without a token.
+/// another shape, with a hole, or with a row without a token, and position_ids of another shape or
+/// that do not count from 0.
 ///
 /// Source: the `...ForCausalLM` classes of transformers 5.23.
 class DecoderImpl : public Cloneable<DecoderImpl>, public StateDictTraits {

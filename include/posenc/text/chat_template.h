@@ -70,8 +70,9 @@ class ChatTemplate {
   explicit ChatTemplate(const std::string& source,
                         std::map<std::string, std::string> special_tokens = {});
   /// That of a model's folder: `chat_template.jinja`, or `chat_template` of tokenizer_config.json,
-  /// with the special tokens of its tokenizer. `name`: one of several, such as `tool_use`, which
-  /// are in `additional_chat_templates` or in tokenizer_config.json.
+  /// with the special tokens of its tokenizer. `name`: one of several, which are in
+  /// `additional_chat_templates` or in tokenizer_config.json. Beside the default one, that of the
+  /// name `tool_use` counts where the variables have `tools`, as in transformers.
   ///
   /// Errors: those of Tokenizer::from_folder(); c10::ValueError for a folder without such a
   /// template, and with what of Jinja is not known.

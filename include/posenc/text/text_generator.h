@@ -13,6 +13,7 @@
 #include "posenc/export.h"
 #include "posenc/inference/freeze_options.h"
 #include "posenc/inference/generate_options.h"
+#include "posenc/text/chat_template.h"
 #include "posenc/text/generation.h"
 #include "posenc/tokenizers/tensors.h"
 #include "posenc/weights/load.h"
@@ -43,9 +44,11 @@ struct TextGenerateOptions {
   TORCH_ARG(std::function<bool(const GeneratedText& piece)>, on_text) = nullptr;
   /// How many prompts are continued at a time.
   TORCH_ARG(int64_t, batch_size) = 8;
-  /// Whether the tokenizer adds its special tokens to a prompt, such as that of its beginning.
-  /// Chat templates write them out.
+  /// Whether the tokenizer adds its special tokens to a prompt of generate(), such as that of its
+  /// beginning. A prompt that a chat template has written has them already.
   TORCH_ARG(bool, add_special_tokens) = true;
+  /// How chat() writes a conversation: `variables` has the template's own switches, and tools.
+  TORCH_ARG(ChatTemplateOptions, chat_template) = ChatTemplateOptions().add_generation_prompt(true);
 };
 
 /// Continues texts with a decoder-only language model: text in, text out.
@@ -75,6 +78,27 @@ class TextGenerator {
   /// The same with the settings of the folder.
   std::vector<std::vector<Continuation>> generate(const std::vector<std::string>& prompts) const;
 
+  /// The answers to a conversation, which the folder's chat template writes as the prompt:
+  ///
+  /// ```cpp
+  /// auto generator = posenc::load_text_generator("models/Qwen3-0.6B");
+  /// auto answers = generator.chat({{"system", "You are brief."}, {"user", "Where is the cat?"}});
+  /// std::cout << answers.front().text << "\n";
+  /// ```
+  ///
+  /// Messages with more than a role and a content, and several conversations at a time, are prompts
+  /// of generate() without add_special_tokens, which chat_template().apply_json() writes.
+  ///
+  /// Errors: those of ChatTemplate and chat_template().
+  std::vector<Continuation> chat(const std::vector<ChatMessage>& messages,
+                                 const TextGenerateOptions& options) const;
+  /// The same with the settings of the folder.
+  std::vector<Continuation> chat(const std::vector<ChatMessage>& messages) const;
+
+  /// The chat template of the folder.
+  ///
+  /// Errors: c10::ValueError for a folder without one, and for one with what posenc does not know.
+  const ChatTemplate& chat_template() const;
   /// The settings of the folder, to be changed for a call.
   TextGenerateOptions options() const;
   /// The tokenizer.

@@ -3,6 +3,7 @@
 // posenc-budget: one class and its stream, a comment a function
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -130,6 +131,9 @@ class Tokenizer {
   std::optional<int64_t> model_max_length() const;
   /// The id of a named special token of the folder, such as `mask_token`; nothing if it has none.
   std::optional<int64_t> special_token_id(std::string_view name) const;
+  /// The named special tokens of the folder, such as `bos_token`, and those that only its model
+  /// has, as `special_tokens_map` of transformers.
+  std::map<std::string, std::string> special_tokens_map() const;
 
  private:
   friend struct text::TokenizerAccess;

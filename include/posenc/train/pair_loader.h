@@ -13,6 +13,7 @@
 namespace posenc POSENC_EXPORT {
 
 /// A source and its target as token ids. A decoder's target includes its begin and end tokens.
+/// Where no pair has a source, they are texts of a language model alone.
 struct TokenPair {
   std::vector<int64_t> src;  ///< the source
   std::vector<int64_t> tgt;  ///< the target
@@ -70,8 +71,9 @@ PairBatch share(const PairBatch& whole, int64_t rank, int64_t ranks);
 /// posenc::PairBatch batch = loader.next();
 /// ```
 ///
-/// Errors: c10::ValueError for no pairs, an empty sequence, a target of a single token, a pair that
-/// contains the padding id after its target's begin, and one that alone exceeds max_tokens.
+/// Errors: c10::ValueError for no pairs, an empty target, a source in some of them only, a target
+/// of a single token, a pair that contains the padding id after its target's begin, and one that
+/// alone exceeds max_tokens.
 class PairLoader {
  public:
   /// A loader of `pairs`, at the start of the first epoch.

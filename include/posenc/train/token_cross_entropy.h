@@ -4,6 +4,7 @@
 #include <torch/arg.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "posenc/export.h"
 
@@ -57,6 +58,37 @@ struct TokenCrossEntropyFuncOptions {
 /// Source: Szegedy et al. 2016, 7; "Attention Is All You Need", 5.4.
 at::Tensor token_cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                                const TokenCrossEntropyFuncOptions& options = {});
+
+/// Options of causal_cross_entropy().
+struct CausalCrossEntropyFuncOptions {
+  /// Labels with this id are ignored: those of padding and of a prompt.
+  TORCH_ARG(int64_t, ignore_index) = -100;
+  /// What the sum is divided by, such as the number of labels in all batches whose gradients
+  /// accumulate; unless set, that of these labels that are not ignored.
+  TORCH_ARG(std::optional<int64_t>, num_items_in_batch) = std::nullopt;
+};
+
+/// The loss of a causal language model: the cross entropy of each label but the first given the
+/// column before it, of half types in float32,
+///
+///     1 / N sum_i -log softmax(logits[..., i, :])[labels[..., i + 1]]
+///
+/// over the N labels that are not ignored, or num_items_in_batch. NaN if all are ignored.
+///
+/// logits: (..., L, V), labels: (..., L), int64, commonly the ids themselves  ->  ().
+///
+/// ```cpp
+/// torch::Tensor ids = torch::tensor({{5, 6, 7}, {8, 9, 0}});
+/// torch::Tensor logits = torch::randn({2, 3, 100}, torch::requires_grad());
+/// posenc::functional::causal_cross_entropy(logits, ids.masked_fill(ids.eq(0), -100)).backward();
+/// ```
+///
+/// Errors: those of token_cross_entropy(); c10::ValueError for L = 0 and a num_items_in_batch that
+/// is not positive.
+///
+/// Source: ForCausalLMLoss of transformers 5.23.
+at::Tensor causal_cross_entropy(const at::Tensor& logits, const at::Tensor& labels,
+                                const CausalCrossEntropyFuncOptions& options = {});
 
 }  // namespace functional
 }  // namespace posenc

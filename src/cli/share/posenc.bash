@@ -52,6 +52,7 @@ _posenc() {
     'generate --int8-block') words='64 128' ;;
     'generate --coverage-penalty') return ;;
     'generate --seed') return ;;
+    'generate --chat-template-kwargs') return ;;
     'generate --stop') return ;;
     'generate --batch') return ;;
     'translate --beams') return ;;
@@ -98,7 +99,7 @@ _posenc() {
     fill) options='-h --help --text --top --target --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --adapter --scale --base' ;;
     tokenize) options='-h --help --pair --no-special --max-length --count --json' ;;
     detokenize) options='-h --help --keep-special' ;;
-    generate) options='-h --help --in --out --text --set --plain --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --attention --coverage-penalty --seed --logits --stop --batch' ;;
+    generate) options='-h --help --in --out --text --set --plain --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --attention --coverage-penalty --seed --logits --chat --chat-template-kwargs --stop --batch' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --src-lang --tgt-lang --prefix --target-prefix --json --alignments --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --truncate' ;;
     freeze) options='-h --help --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --without-head --allow-unexpected --adapter --scale --base' ;;
     similarity) options='-h --help --similarity --out --threads' ;;

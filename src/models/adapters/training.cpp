@@ -96,6 +96,7 @@ struct LoraTrainingState {
   std::vector<Target> targets;
   StateDict saved;  // tensors of the model that are trained themselves, by their names in the class
   std::vector<std::pair<at::Tensor, bool>> required;  // what required gradients before
+  std::shared_ptr<torch::nn::Module> whole;           // LoraTraining::module()
 
   LoraTrainingState(LiveModel model_, LoraConfig config_)
       : model(std::move(model_)), config(std::move(config_)) {}
@@ -111,6 +112,7 @@ struct LoraTrainingState {
   void make_parameters();
   void take(const LoraAdapter& from);
   void attach();
+  void make_whole();
   bool is_named(const std::string& module) const;
   LoraTargets written_targets() const;
   static LoraTraining handle(std::shared_ptr<LoraTrainingState> state) {
@@ -248,6 +250,32 @@ void LoraTrainingState::attach() {
   for (auto& [impl, own] : by_weight) attach_additions(own.first, std::move(own.second));
 }
 
+// Names of PEFT have dots, which those of parameters must not: a module for each part of a name.
+void LoraTrainingState::make_whole() {
+  whole = std::make_shared<torch::nn::Module>("LoraTraining");
+  whole->register_module("base", model.module);
+  const auto adapter = whole->register_module("adapter", std::make_shared<torch::nn::Module>());
+  const auto add = [&](const std::string& name, const at::Tensor& parameter) {
+    torch::nn::Module* at = adapter.get();
+    std::size_t begin = 0;
+    for (std::size_t dot = 0; (dot = name.find('.', begin)) != std::string::npos; begin = dot + 1) {
+      const std::string part = name.substr(begin, dot - begin);
+      const auto children = at->named_children();
+      const auto* const known = children.find(part);
+      at = known != nullptr
+               ? known->get()
+               : at->register_module(part, std::make_shared<torch::nn::Module>()).get();
+    }
+    at->register_parameter(name.substr(begin), parameter, parameter.requires_grad());
+  };
+  for (const Target& one : targets) {
+    add(one.module + ".lora_A.weight", one.a);
+    add(one.module + ".lora_B.weight", one.b);
+    if (one.magnitude.defined()) add(one.module + ".lora_magnitude_vector", one.magnitude);
+  }
+  if (!model.module->is_training()) whole->eval();
+}
+
 // The user's endings, if they match nothing outside the layers, where the class may have more than
 // the model; else whole names.
 LoraTargets LoraTrainingState::written_targets() const {
@@ -300,6 +328,7 @@ LoraTraining training_of(LiveModel model, LoraConfig config, const LoraAdapter* 
   state->make_parameters();
   if (from != nullptr) state->take(*from);
   state->attach();
+  state->make_whole();
   return LoraTrainingState::handle(std::move(state));
 }
 
@@ -321,6 +350,8 @@ StateDict LoraTraining::named_parameters() const {
   }
   return named;
 }
+
+const std::shared_ptr<torch::nn::Module>& LoraTraining::module() const { return state_->whole; }
 
 std::vector<torch::Tensor> LoraTraining::parameters() const { return named_parameters().values(); }
 

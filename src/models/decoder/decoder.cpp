@@ -134,15 +134,32 @@ std::vector<TiedName> DecoderImpl::tied_names() const {
 
 int64_t DecoderImpl::most_tokens() const { return posenc::most_tokens(options); }
 
-// The result for all rows, (B, M, ...), each of which is computed as if it were alone.
+namespace {
+
+// The length that sequences of about this length are computed in: less than a quarter of it, or 16
+// tokens, is padding.
+int64_t near_length(int64_t length) {
+  int64_t step = 16;
+  while (step * 8 < length) step *= 2;
+  return (length + step - 1) / step * step;
+}
+
+}  // namespace
+
+// The result for all sequences, (R, M, ...), each of which is computed as if it were alone: those
+// of a length apart where it counts, and those of like lengths where rows are packed.
 EncoderOutput DecoderImpl::hidden_rows(const TokenRuns& runs, bool output_hidden_states) {
   const EncoderInputs inputs = EncoderInputs().output_hidden_states(output_hidden_states);
-  std::map<int64_t, std::vector<int64_t>> by_length;
-  for (std::size_t row = 0; row < runs.lengths.size(); ++row)
-    by_length[runs.lengths[row]].push_back(static_cast<int64_t>(row));
-  if (by_length.size() < 2 || !depends_on_length(options.model()))
-    return model->forward(runs.ids, inputs);
   const int64_t longest = runs.ids.size(1);
+  const bool is_exact = depends_on_length(options.model());
+  std::map<int64_t, std::vector<int64_t>> by_length;
+  for (std::size_t row = 0; row < runs.lengths.size(); ++row) {
+    const int64_t own = runs.lengths[row];
+    by_length[is_exact ? own : std::min(near_length(own), longest)].push_back(
+        static_cast<int64_t>(row));
+  }
+  if (by_length.size() < 2 || !(is_exact || runs.are_packed))
+    return model->forward(runs.ids, inputs);
   std::vector<EncoderOutput> parts;
   std::vector<int64_t> place(runs.lengths.size());  // of each row among those of all parts
   int64_t next = 0;
@@ -167,7 +184,7 @@ EncoderOutput DecoderImpl::hidden_rows(const TokenRuns& runs, bool output_hidden
 }
 
 DecoderOutput DecoderImpl::forward(const torch::Tensor& ids, const DecoderInputs& inputs) {
-  const TokenRuns runs = token_runs(kDecoder, ids, inputs.attention_mask(), vocab_of(options));
+  const TokenRuns runs = token_runs(kDecoder, ids, inputs, vocab_of(options));
   const EncoderOutput found = hidden_rows(runs, inputs.output_hidden_states());
   const torch::Tensor& hidden = found.last_hidden_state;
   DecoderOutput out;
@@ -188,6 +205,8 @@ std::vector<KeyValueCache> DecoderImpl::make_caches(int64_t batch, int64_t capac
 DecoderOutput DecoderImpl::step(const torch::Tensor& ids, std::vector<KeyValueCache>& caches,
                                 const DecoderInputs& inputs) {
   const torch::NoGradGuard no_grad;
+  TORCH_CHECK_VALUE(!inputs.position_ids().defined(),
+                    "[Decoder] position_ids are not for step(): they are of whole sequences");
   TORCH_CHECK_VALUE(!caches.empty(),
                     "[Decoder] caches must be those of make_caches(). Got no caches");
   TORCH_CHECK_VALUE(ids.defined() && ids.dim() == 2, "[Decoder] ids must be (B, t). Got ",

@@ -2,10 +2,14 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+
+#include "posenc/models/decoder.h"
 
 namespace posenc {
 namespace {
@@ -20,6 +24,46 @@ struct Bounds {
 };
 
 Bounds bounds_of(const at::Tensor& mask) { return {mask.to(at::kByte).argmax(1), mask.sum(1)}; }
+
+std::vector<int64_t> numbers_of(const at::Tensor& values) {
+  const at::Tensor on_cpu = values.to(at::kCPU, at::kLong).contiguous();
+  return {on_cpu.const_data_ptr<int64_t>(), on_cpu.const_data_ptr<int64_t>() + on_cpu.numel()};
+}
+
+// Where sequences begin in rows that are packed, by their positions (B, L): bool (B, L).
+at::Tensor checked_starts(const char* module, const at::Tensor& ids, const DecoderInputs& inputs) {
+  const at::Tensor& positions = inputs.position_ids();
+  TORCH_CHECK_VALUE(!inputs.attention_mask().defined() && !inputs.last_logits_only(), "[", module,
+                    "] position_ids must be without attention_mask and last_logits_only. Got both");
+  TORCH_CHECK_TYPE(at::isIntegralType(positions.scalar_type(), /*includeBool=*/false), "[", module,
+                   "] position_ids must be integers. Got ", positions.scalar_type());
+  TORCH_CHECK_VALUE(positions.sizes() == ids.sizes(), "[", module, "] position_ids must be ",
+                    ids.sizes(), ". Got ", positions.sizes());
+  const at::Tensor starts = positions.eq(0);
+  const at::Tensor before = at::cat({at::zeros_like(positions.narrow(1, 0, 1)).sub(1),
+                                     positions.narrow(1, 0, positions.size(1) - 1)},
+                                    1);
+  const int64_t wrong = first_of(starts.logical_or(positions == before + 1).logical_not().any(1));
+  TORCH_CHECK_VALUE(wrong < 0, "[", module,
+                    "] position_ids must count the tokens of each sequence from 0. Got others in "
+                    "row ",
+                    wrong);
+  return starts;
+}
+
+TokenRuns packed_runs(const char* module, const at::Tensor& ids, const DecoderInputs& inputs) {
+  const at::Tensor starts = checked_starts(module, ids, inputs).flatten();
+  const at::Tensor begins = starts.nonzero().flatten();
+  const at::Tensor ends = at::cat({begins.slice(0, 1), begins.new_full({1}, ids.numel())});
+  TokenRuns runs = {ids, numbers_of(ends - begins), {}, true};
+  const int64_t count = begins.size(0),
+                longest = *std::max_element(runs.lengths.begin(), runs.lengths.end());
+  const at::Tensor places = (starts.cumsum(0) - 1) * longest + inputs.position_ids().flatten();
+  runs.ids =
+      ids.new_zeros({count * longest}).index_copy(0, places, ids.flatten()).view({count, longest});
+  runs.places = places.view(ids.sizes());
+  return runs;
+}
 
 }  // namespace
 
@@ -54,13 +98,18 @@ void check_ids(const char* module, const at::Tensor& ids, const at::Tensor& mask
                     at % ids.size(1));
 }
 
-TokenRuns token_runs(const char* module, const at::Tensor& ids, const at::Tensor& mask,
+TokenRuns token_runs(const char* module, const at::Tensor& ids, const DecoderInputs& inputs,
                      int64_t vocab) {
+  const at::Tensor& mask = inputs.attention_mask();
   TORCH_CHECK_VALUE(ids.defined() && ids.dim() == 2 && ids.size(1) > 0, "[", module,
                     "] ids must be (B, L), of at least one column. Got ",
                     ids.defined() ? c10::str(ids.sizes()) : "an undefined tensor");
   TORCH_CHECK_TYPE(at::isIntegralType(ids.scalar_type(), /*includeBool=*/false), "[", module,
                    "] ids must be integers. Got ", ids.scalar_type());
+  if (inputs.position_ids().defined() && ids.numel() > 0) {
+    check_ids(module, ids, {}, vocab);
+    return packed_runs(module, ids, inputs);
+  }
   const auto rows = static_cast<std::size_t>(ids.size(0));
   TokenRuns runs = {ids, std::vector<int64_t>(rows, ids.size(1)), {}};
   if (!mask.defined() || rows == 0) {
@@ -71,21 +120,23 @@ TokenRuns token_runs(const char* module, const at::Tensor& ids, const at::Tensor
   check_ids(module, ids, is_token, vocab);
   if (is_token.all().item<bool>()) return runs;
   const auto [first, count] = bounds_of(is_token);
-  const at::Tensor on_cpu = count.cpu();
-  runs.lengths.assign(on_cpu.const_data_ptr<int64_t>(), on_cpu.const_data_ptr<int64_t>() + rows);
+  runs.lengths = numbers_of(count);
   const int64_t longest = *std::max_element(runs.lengths.begin(), runs.lengths.end());
   const auto numbers = first.options();
   const at::Tensor from = at::arange(longest, numbers).unsqueeze(0);
   const at::Tensor taken = (from + first.unsqueeze(1)).clamp_max(ids.size(1) - 1);
   runs.ids = ids.gather(1, taken).masked_fill(from >= count.unsqueeze(1), 0);
   const at::Tensor own = at::arange(ids.size(1), numbers).unsqueeze(0) - first.unsqueeze(1);
-  runs.columns = own.clamp_min(0).minimum(count.unsqueeze(1) - 1);
+  const at::Tensor columns = own.clamp_min(0).minimum(count.unsqueeze(1) - 1);
+  runs.places = columns + at::arange(ids.size(0), numbers).unsqueeze(1) * longest;
   return runs;
 }
 
 at::Tensor TokenRuns::in_batch(const at::Tensor& x) const {
-  if (!columns.defined()) return x;
-  return x.gather(1, columns.unsqueeze(-1).expand({-1, -1, x.size(2)}));
+  if (!places.defined()) return x;
+  return x.flatten(0, 1)
+      .index_select(0, places.flatten())
+      .view({places.size(0), places.size(1), x.size(2)});
 }
 
 at::Tensor TokenRuns::last(const at::Tensor& x) const {

@@ -58,8 +58,7 @@ DecoderOutput FrozenDecoder::forward(const torch::Tensor& ids, const DecoderInpu
   const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
   const inference::FrozenDecoderParts& parts = *held;
   const inference::FrozenCall call(parts.call);
-  const TokenRuns runs =
-      token_runs("FrozenDecoder", ids, inputs.attention_mask(), parts.head.out());
+  const TokenRuns runs = token_runs("FrozenDecoder", ids, inputs, parts.head.out());
   parts.check_unchanged();
   const Packing packing(runs.lengths, std::vector<int64_t>(runs.lengths.size(), 0));
   const Packing columns = packing.rows == ids.numel() ? Packing(ids.size(0), ids.size(1))

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <ctime>
 #include <iterator>
 #include <locale>
@@ -17,17 +18,6 @@
 
 namespace posenc {
 namespace text::jinja {
-
-std::map<std::string, std::string> special_tokens_of(const Tokenizer& tokenizer) {
-  std::map<std::string, std::string> tokens;
-  for (const char* name : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
-                           "cls_token", "mask_token"}) {
-    const auto id = tokenizer.special_token_id(name);
-    if (!id) continue;
-    if (const auto token = tokenizer.id_to_token(*id)) tokens[name] = *token;
-  }
-  return tokens;
-}
 
 namespace {
 
@@ -78,12 +68,12 @@ TemplateValue settled(const TemplateValue& message) {
   for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
     const TemplateValue* const found = own.find(name);
     if (found == nullptr) continue;
-    NamedValues all = {{"thinking", *found}};
+    KeyedValues all = {{text_value("thinking"), *found}};
     all.insert(all.end(), own.items.begin(), own.items.end());
-    all.emplace_back("reasoning_content", *found);
-    return dict_value(std::move(all));  // the later ones of a name count
+    all.emplace_back(text_value("reasoning_content"), *found);
+    return keyed_value(std::move(all));  // the later ones of a name count
   }
-  return dict_value(std::move(own.items));
+  return keyed_value(std::move(own.items));
 }
 
 constexpr const char* kMark = "CONTINUE_FINAL_MESSAGE_TAG ";
@@ -100,7 +90,7 @@ std::pair<TemplateValue, std::string> marked(const TemplateValue& content) {
     const std::string text = *found->text();
     Dict changed = *own;
     changed.set("text", text_value(text + kMark));
-    *part = dict_value(std::move(changed.items));
+    *part = keyed_value(std::move(changed.items));
     return {list_value(std::move(parts)), text};
   }
   TORCH_CHECK_VALUE(false, kName,
@@ -113,7 +103,7 @@ std::string mark_last(TemplateValues& messages) {
   const TemplateValue* const content = last.find("content");
   auto [with_mark, text] = marked(content != nullptr ? *content : undefined("content"));
   last.set("content", std::move(with_mark));
-  messages.back() = dict_value(std::move(last.items));
+  messages.back() = keyed_value(std::move(last.items));
   return text;
 }
 
@@ -138,12 +128,18 @@ NamedValues names_of(const ChatTemplateParts& parts, const ChatTemplateOptions& 
                        {"add_generation_prompt", {options.add_generation_prompt()}}};
   for (const auto& [name, token] : parts.special_tokens)
     names.emplace_back(name, text_value(token));
-  for (const auto& [name, value] : variables.object<Dict>()->items) {
+  for (const auto& [key, value] : variables.object<Dict>()->items) {
+    const std::string& name = *key.text();  // as all of JSON
     TORCH_CHECK_VALUE(name != "messages" && name != "add_generation_prompt", kName,
                       "variables must not have ", name, ", which has an argument of its own");
     names.emplace_back(name, value);
   }
   return names;
+}
+
+bool has_tools(const NamedValues& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [](const auto& one) { return one.first == "tools" && !one.second.is_none(); });
 }
 
 }  // namespace
@@ -158,8 +154,9 @@ std::string rendered_chat(const ChatTemplateParts& parts, TemplateValues message
   std::string last;
   if (options.continue_final_message()) last = mark_last(messages);
   names.emplace_back("messages", list_value(std::move(messages)));
+  const auto& program = parts.with_tools && has_tools(names) ? *parts.with_tools : parts.program;
   std::string text =
-      parts.program.render(names, options.strftime_now() ? options.strftime_now() : local_time);
+      program.render(names, options.strftime_now() ? options.strftime_now() : local_time);
   return options.continue_final_message() ? cut_at_mark(text, last) : text;
 }
 
@@ -177,7 +174,15 @@ ChatTemplate ChatTemplate::from_folder(const std::string& folder, const Tokenize
   const auto source = chat_template_source("ChatTemplate", folder, name);
   TORCH_CHECK_VALUE(source, text::jinja::kName, folder, ": must have a chat template of the name ",
                     io::in_quotes(name));
-  return ChatTemplate(*source, text::jinja::special_tokens_of(tokenizer));
+  ChatTemplate chat(*source, tokenizer.special_tokens_map());
+  const bool is_default = name == "default";
+  if (const auto other = chat_template_source("ChatTemplate", folder, "tool_use");
+      other && is_default) {
+    text::ChatTemplateParts parts = *chat.parts_;
+    parts.with_tools.emplace(*other);
+    chat.parts_ = std::make_shared<const text::ChatTemplateParts>(std::move(parts));
+  }
+  return chat;
 }
 
 std::string ChatTemplate::apply(const std::vector<ChatMessage>& messages,

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "text/chat_template/filters.h"
+#include "text/chat_template/limits.h"
 #include "text/chat_template/program.h"
 #include "text/chat_template/python_text.h"
 #include "text/chat_template/tokens.h"
@@ -20,8 +21,7 @@ using Statement = TemplateStatement;
 using Expression = TemplateExpression;
 using ExpressionKind = TemplateExpression::Kind;
 
-constexpr int kDeepest = 1000;             // of expressions and macros inside each other
-constexpr int64_t kMostSteps = 5'000'000;  // of a template that would not end
+constexpr int kDeepest = 1000;  // of expressions and macros inside each other
 
 // The values of names in a frame, around which there is another.
 struct Scope {
@@ -51,14 +51,14 @@ Value range(const TemplateArguments& given) {
 }
 
 // namespace() and dict(): named values, and those of a dict.
-NamedValues named_values(const TemplateArguments& given, const char* name) {
-  NamedValues values;
+KeyedValues keyed_values(const TemplateArguments& given, const char* name) {
+  KeyedValues values;
   for (const Value& one : given.values) {
     if (one.object<Dict>() == nullptr || given.values.size() > 1)
       refuse(std::string(name) + " must have named values or a dict");
     values = one.object<Dict>()->items;
   }
-  values.insert(values.end(), given.named.begin(), given.named.end());
+  for (const auto& [key, one] : given.named) values.emplace_back(text_value(key), one);
   return values;
 }
 
@@ -78,14 +78,15 @@ class Renderer {
     add("range", range);
     add("namespace", [this](const TemplateArguments& given) -> Value {
       spaces_.push_back(std::make_shared<Namespace>());
-      for (const auto& [name, value] : named_values(given, "namespace")) {
+      for (const auto& [key, value] : keyed_values(given, "namespace")) {
+        const std::string& name = text_in(key, "a name of a namespace");
         check_name(name);
         spaces_.back()->names.set(name, value);
       }
       return {spaces_.back()};
     });
     add("raise_exception", raise_exception);
-    add("dict", [](const auto& given) { return dict_value(named_values(given, "dict")); });
+    add("dict", [](const auto& given) { return keyed_value(keyed_values(given, "dict")); });
     add("strftime_now", [strftime_now](const TemplateArguments& given) {
       const auto format = bound(given, "strftime_now", {"format"});
       if (!format[0]) refuse("strftime_now must have a format");
@@ -130,10 +131,6 @@ class Renderer {
     auto made = std::make_shared<Scope>(Scope{std::move(outer)});
     for (const std::string& name : hidden) made->names[name] = undefined(io::in_quotes(name));
     return made;
-  }
-  void spend(std::size_t steps) {
-    steps_ += static_cast<int64_t>(steps);
-    if (steps_ > kMostSteps) refuse("the template makes too much, or does not end");
   }
   void write(const std::string& text) {
     spend(text.size());
@@ -222,13 +219,14 @@ class Renderer {
       }
       items.push_back(std::move(item));
     }
+    const int depth = depth_around(depth_of(items));
     const auto all = std::make_shared<const TemplateValues>(std::move(items));
     bool has_finished = false;  // as in Jinja: break and continue do not finish a body
     for (std::size_t i = 0; i < all->size(); ++i) {
       spend(1);
       const auto own = frame(scope, one.hidden);
       unpack(one, (*all)[i], *own);
-      own->names["loop"] = {std::make_shared<const Loop>(Loop{all, i})};
+      own->names["loop"] = {std::make_shared<const Loop>(Loop{all, i, depth})};
       const Flow flow = run(one.body, own);
       has_finished = has_finished || flow == Flow::Next;
       if (flow == Flow::Break) break;
@@ -313,12 +311,12 @@ class Renderer {
   }
 
   Value dict(const Expression& one, const ScopeOf& scope) {
-    NamedValues items;
+    KeyedValues items;
     for (std::size_t i = 0; i < one.parts.size(); i += 2) {
-      std::string key = text_in(evaluate(one.parts[i], scope), "a key of a dict");
+      Value key = evaluate(one.parts[i], scope);
       items.emplace_back(std::move(key), evaluate(one.parts[i + 1], scope));
     }
-    return dict_value(std::move(items));
+    return keyed_value(std::move(items));
   }
 
   Value evaluate(const Expression& one, const ScopeOf& scope) {
@@ -326,8 +324,7 @@ class Renderer {
     const Deeper deeper(depth_);
     const Value value = computed(one, scope);
     line_ = one.line;
-    if (value.text() != nullptr && one.kind != ExpressionKind::Name)
-      spend(value.text()->size() / 16);
+    if (value.text() != nullptr) spend_text(value.text()->size());
     return value;
   }
 
@@ -382,7 +379,6 @@ class Renderer {
   std::vector<std::shared_ptr<Namespace>> spaces_;
   std::string out_;
   int line_ = 1, depth_ = 0;
-  int64_t steps_ = 0;
 };
 
 }  // namespace
@@ -390,6 +386,7 @@ class Renderer {
 std::string TemplateProgram::render(
     const NamedValues& names,
     const std::function<std::string(const std::string&)>& strftime_now) const {
+  const RenderBudget budget(names);
   return Renderer(names, strftime_now).whole(whole_);
 }
 

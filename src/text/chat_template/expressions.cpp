@@ -228,7 +228,13 @@ TemplateExpression ExpressionParser::subscript(TemplateExpression value) {
   };
   const bool has_start = !is_symbol(":");
   std::vector<TemplateExpression> parts = {std::move(value)};
-  parts.push_back(has_start ? expression() : literal(line, {nullptr}));
+  if (!is_symbol("]")) parts.push_back(has_start ? expression() : literal(line, {nullptr}));
+  if (has_start && (is_symbol(",") || parts.size() == 1)) {  // of a tuple
+    std::vector<TemplateExpression> items(parts.begin() + 1, parts.end());
+    while (take_symbol(",")) items.push_back(expression());
+    parts.erase(parts.begin() + 1, parts.end());
+    parts.push_back(made(ExpressionKind::Tuple, line, std::move(items)));
+  }
   if (has_start && take_symbol("]")) return made(ExpressionKind::Item, line, std::move(parts));
   expect(TokenKind::Symbol, ":", "a colon or ]");
   parts.push_back(bound_here());

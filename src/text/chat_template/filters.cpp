@@ -8,6 +8,7 @@
 
 #include "base/platform/number.h"
 #include "base/text.h"
+#include "text/chat_template/limits.h"
 #include "text/chat_template/python_text.h"
 
 namespace posenc::text::jinja {
@@ -16,8 +17,9 @@ namespace {
 using Value = TemplateValue;
 using Given = std::vector<std::optional<Value>>;
 
-std::shared_ptr<Stream> generator(std::function<std::optional<Value>()> next) {
-  return std::make_shared<Stream>(Stream{std::move(next)});
+// `depth`: of what it holds.
+std::shared_ptr<Stream> generator(std::function<std::optional<Value>()> next, int depth = 0) {
+  return std::make_shared<Stream>(Stream{std::move(next), depth});
 }
 
 bool is_given(const std::optional<Value>& one) { return one && !one->is_none(); }
@@ -122,8 +124,8 @@ Value dict_sort(const Value& value, const Given& given) {
   if (dict == nullptr || (by != "key" && by != "value"))
     refuse("dictsort must have a dict, and by is key or value");
   TemplateValues items;
-  for (const auto& [name, own] : dict->items)
-    items.push_back(list_value({text_value(name), own}, Sequence::Kind::Tuple));
+  for (const auto& [key, own] : dict->items)
+    items.push_back(list_value({key, own}, Sequence::Kind::Tuple));
   return sort_filter(list_value(std::move(items)),
                      {given[2], given[0], Value{int64_t{by == "key" ? 0 : 1}}});
 }
@@ -168,7 +170,9 @@ Value join_filter(const Value& value, const Given& given) {
   for (const Value& one : all_of(value)) {
     const Value own = is_given(given[1]) ? attribute_path(one, *given[1]) : one;
     if (own.is<Markup>()) refuse("what safe makes of a text is joined, which posenc does not");
+    const std::size_t before = text.size();
     text += (is_first ? "" : between) + text_of(own);
+    spend_text(text.size() - before);
     is_first = false;
   }
   return text_value(text);
@@ -199,8 +203,8 @@ std::shared_ptr<Stream> items_filter(const Value& value, const TemplateArguments
   if (value.is_undefined()) return items_of(value);
   if (value.object<Dict>() == nullptr) refuse("items must have a dict. Got " + type_of(value));
   TemplateValues all;
-  for (const auto& [name, own] : value.object<Dict>()->items)
-    all.push_back(list_value({text_value(name), own}, Sequence::Kind::Tuple));
+  for (const auto& [key, own] : value.object<Dict>()->items)
+    all.push_back(list_value({key, own}, Sequence::Kind::Tuple));
   return items_of(list_value(std::move(all)));
 }
 
@@ -233,6 +237,7 @@ Value indent_filter(const Value& value, const Given& given) {
   bool is_first = true;
   for (const std::string& line : split_lines(text_in(value, "what is indented") + "\n")) {
     const bool has_blanks = is_first ? is_flag(given[1]) : is_flag(given[2]) || !line.empty();
+    spend_text(blanks.size() + line.size());
     text += (is_first ? "" : "\n") + (has_blanks ? blanks : "") + line;
     is_first = false;
   }
@@ -329,10 +334,13 @@ TemplateValue filtered(const std::string& name, const TemplateValue& value,
       {"unique", unique_filter}};
   if (const auto found = kGenerators.find(name); found != kGenerators.end()) {
     // Whatever is wrong is an error where the first item is asked for.
-    return Value{generator([=, make = found->second, made = std::shared_ptr<Stream>()]() mutable {
+    int depth = std::max(depth_of(value), depth_of(arguments.values));
+    for (const auto& [own, given] : arguments.named) depth = std::max(depth, depth_of(given));
+    const auto next = [=, make = found->second, made = std::shared_ptr<Stream>()]() mutable {
       if (made == nullptr) made = make(value, arguments);
       return made->next();
-    })};
+    };
+    return Value{generator(next, depth_around(depth))};
   }
   if (name == "tojson") return text_value(json_of(value, arguments));
   const auto found = plain_filters().find(name);

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "text/chat_template/limits.h"
 #include "text/chat_template/value.h"
 #include "tokenizers/unicode/utf8.h"
 
@@ -135,7 +136,11 @@ class Writer {
   std::string take() { return std::move(out_); }
 
   void write(const TemplateValue& value) {
-    if (const std::string* text = value.text()) return write_text(out_, *text, style_.is_ascii);
+    spend(1);
+    if (const std::string* text = value.text()) {
+      spend_text(text->size());
+      return write_text(out_, *text, style_.is_ascii);
+    }
     if (value.is_none()) {
       out_ += "null";
     } else if (const bool* truth = value.get<bool>()) {
@@ -173,13 +178,19 @@ class Writer {
     if (!items.empty()) new_line();
     out_ += end;
   }
+  // What json.dumps() makes of a key.
+  static std::string key_text(const TemplateValue& key) {
+    Writer writer{Style()};
+    if (key.text() == nullptr) writer.write(key);
+    return key.text() != nullptr ? *key.text() : writer.take();
+  }
   void write_dict(const Dict& dict) {
-    NamedValues items = dict.items;
+    KeyedValues items = dict.items;
     if (style_.sorts)
       std::stable_sort(items.begin(), items.end(),
-                       [](const auto& a, const auto& b) { return a.first < b.first; });
+                       [](const auto& a, const auto& b) { return is_less(a.first, b.first); });
     write_all('{', '}', items, [&](const auto& one) {
-      write_text(out_, one.first, style_.is_ascii);
+      write_text(out_, key_text(one.first), style_.is_ascii);
       out_ += style_.after_name;
       write(one.second);
     });
@@ -187,6 +198,7 @@ class Writer {
   void new_line() {
     if (!style_.indent) return;
     out_ += '\n';
+    spend_text(static_cast<std::size_t>(depth_) * style_.indent->size());
     for (int i = 0; i < depth_; ++i) out_ += *style_.indent;
   }
 

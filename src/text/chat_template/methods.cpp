@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "text/chat_template/limits.h"
 #include "text/chat_template/python_text.h"
 #include "text/chat_template/value.h"
 
@@ -89,7 +90,9 @@ TemplateValue join(const std::string& text, const Given& given) {
   std::string result;
   bool is_first = true;
   for (const TemplateValue& one : all_of(*given[0])) {
-    result += (is_first ? "" : text) + text_in(one, "what is joined");
+    const std::string& own = text_in(one, "what is joined");
+    spend_text(text.size() + own.size());
+    result += (is_first ? "" : text) + own;
     is_first = false;
   }
   return text_value(result);
@@ -180,9 +183,9 @@ TemplateValue view_of(const Dict& dict, const std::string& name) {
   TemplateValues all;
   for (const auto& [key, value] : dict.items) {
     if (name == "items") {
-      all.push_back(list_value({text_value(key), value}, Sequence::Kind::Tuple));
+      all.push_back(list_value({key, value}, Sequence::Kind::Tuple));
     } else {
-      all.push_back(name == "keys" ? text_value(key) : value);
+      all.push_back(name == "keys" ? key : value);
     }
   }
   return list_value(std::move(all), Sequence::Kind::View);
@@ -190,25 +193,31 @@ TemplateValue view_of(const Dict& dict, const std::string& name) {
 
 std::optional<TemplateValue> dict_method(const TemplateValue& of, const std::string& name) {
   if (name == "items" || name == "keys" || name == "values")
-    return function_value(name, [of, name](const TemplateArguments& all) {
-      bound(all, name, {});
-      return view_of(*of.object<Dict>(), name);
-    });
+    return function_value(
+        name,
+        [of, name](const TemplateArguments& all) {
+          bound(all, name, {});
+          return view_of(*of.object<Dict>(), name);
+        },
+        of);
   if (name != "get") return std::nullopt;
-  return function_value(name, [of](const TemplateArguments& all) {
-    if (!all.named.empty()) refuse("get must have no named arguments");
-    const Given given = bound(all, "get", {"key", "default"});
-    if (!given[0]) refuse("get must have a key");
-    const TemplateValue* const found =
-        given[0]->text() != nullptr ? of.object<Dict>()->find(*given[0]->text()) : nullptr;
-    return found != nullptr ? *found : given[1].value_or(TemplateValue{nullptr});
-  });
+  return function_value(
+      name,
+      [of](const TemplateArguments& all) {
+        if (!all.named.empty()) refuse("get must have no named arguments");
+        const Given given = bound(all, "get", {"key", "default"});
+        if (!given[0]) refuse("get must have a key");
+        check_hashable(*given[0]);
+        const TemplateValue* const found = of.object<Dict>()->find(*given[0]);
+        return found != nullptr ? *found : given[1].value_or(TemplateValue{nullptr});
+      },
+      of);
 }
 
 std::optional<TemplateValue> sequence_method(const TemplateValue& of, const std::string& name) {
   const bool is_view = of.object<Sequence>()->kind == Sequence::Kind::View;
   if (is_view || (name != "index" && name != "count")) return std::nullopt;
-  return function_value(name, [of, name](const TemplateArguments& all) {
+  const auto call = [of, name](const TemplateArguments& all) {
     const Given given = bound(all, name, {"value"});
     if (!given[0] || !all.named.empty()) refuse(name + " must have a value");
     const TemplateValues& items = of.object<Sequence>()->items;
@@ -217,7 +226,8 @@ std::optional<TemplateValue> sequence_method(const TemplateValue& of, const std:
     const auto found = std::find_if(items.begin(), items.end(), is_it);
     if (found == items.end()) refuse("what index looks for must be in the list");
     return integer_value(found - items.begin());
-  });
+  };
+  return function_value(name, call, of);
 }
 
 }  // namespace

@@ -5,13 +5,12 @@
 #include <limits>
 
 #include "base/text.h"
+#include "text/chat_template/limits.h"
 #include "text/chat_template/python_text.h"
 #include "text/chat_template/value.h"
 
 namespace posenc::text::jinja {
 namespace {
-
-constexpr int64_t kMostCharacters = 64'000'000;  // of a text that is repeated
 
 [[noreturn]] void refuse_operands(const std::string& operation, const TemplateValue& a,
                                   const TemplateValue& b) {
@@ -58,7 +57,8 @@ TemplateValue of_reals(const std::string& operation, double a, double b) {
 TemplateValue repeated(const std::string& text, int64_t times) {
   std::string result;
   const auto size = static_cast<int64_t>(text.size());
-  if (size > 0 && times > kMostCharacters / size) refuse("a text must not be so long");
+  constexpr int64_t kFar = int64_t{1} << 40;
+  if (size > 0 && times > 0) spend_text(static_cast<std::size_t>(std::min(times, kFar) * size));
   for (int64_t i = 0; i < times && size > 0; ++i) result += text;
   return text_value(result);
 }
@@ -147,7 +147,7 @@ std::optional<TemplateValue> own_attribute(const TemplateValue& of, const std::s
 std::optional<TemplateValue> own_item(const TemplateValue& of, const TemplateValue& key) {
   if (of.is_undefined()) refuse("what has items must be defined. Got " + of.get<Undefined>()->what);
   if (const auto* dict = of.object<Dict>()) {
-    const TemplateValue* const found = key.text() != nullptr ? dict->find(*key.text()) : nullptr;
+    const TemplateValue* const found = dict->find(key);
     return found != nullptr ? std::optional(*found) : std::nullopt;
   }
   const auto at = as_integer(key);

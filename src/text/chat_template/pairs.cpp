@@ -7,8 +7,7 @@
 namespace posenc::text {
 
 ChatPairs::ChatPairs(const sentence::ChatTemplate& chat, const Tokenizer& tokenizer)
-    : template_{chat.source, jinja::special_tokens_of(tokenizer),
-                jinja::TemplateProgram(chat.source)},
+    : template_{chat.source, tokenizer.special_tokens_map(), jinja::TemplateProgram(chat.source)},
       is_structured_(chat.is_structured) {
   const std::string base = render("", "alpha", "bravo");
   const bool has_query = render("", "charlie", "bravo") != base,

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "posenc/text/chat_template.h"
@@ -30,8 +31,6 @@ class TemplateProgram {
 /// ChatTemplate::apply() of messages that are dicts.
 std::string rendered_chat(const ChatTemplateParts& parts, TemplateValues messages,
                           const ChatTemplateOptions& options);
-/// The special tokens of a tokenizer that transformers gives to a template.
-std::map<std::string, std::string> special_tokens_of(const Tokenizer& tokenizer);
 
 }  // namespace posenc::text::jinja
 
@@ -42,6 +41,7 @@ struct ChatTemplateParts {
   std::string source;
   std::map<std::string, std::string> special_tokens;
   jinja::TemplateProgram program;
+  std::optional<jinja::TemplateProgram> with_tools = {};  ///< that counts if there are tools
 };
 
 }  // namespace posenc::text

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "text/chat_template/limits.h"
 #include "tokenizers/unicode/unicode.h"
 #include "tokenizers/unicode/utf8.h"
 
@@ -33,6 +34,7 @@ std::vector<std::string> split_blanks(std::string_view text, int64_t most, bool 
     while (!from_right && begin < end && blank_at(text, begin) > 0) begin += blank_at(text, begin);
     while (from_right && begin < end && blank_before(text, end) > 0) end -= blank_before(text, end);
     if (begin == end) break;
+    spend(1);
     std::size_t cut = from_right ? end : begin;
     if (static_cast<int64_t>(parts.size()) == most) {
       parts.emplace_back(text.substr(begin, end - begin));
@@ -104,6 +106,7 @@ std::vector<std::string> split(std::string_view text, const std::optional<std::s
   while (static_cast<int64_t>(parts.size()) != most) {
     const std::size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
     if (at == std::string_view::npos) break;
+    spend(1);
     const std::size_t after = at + separator->size();
     parts.emplace_back(from_right ? text.substr(after) : text.substr(0, at));
     text = from_right ? text.substr(0, at) : text.substr(after);
@@ -117,6 +120,7 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0, at = 0; begin < text.size(); begin = at) {
     std::size_t end = at;
+    spend(1);
     while (at < text.size() && !ends_line(next_character(text, at))) end = at;
     if (end != at && text[at - 1] == '\r' && at < text.size() && text[at] == '\n') ++at;
     lines.emplace_back(text.substr(begin, (keep_ends ? at : end) - begin));
@@ -128,7 +132,10 @@ std::string replaced(std::string_view text, const std::string& from, const std::
                      int64_t most) {
   std::string result;
   const std::vector<std::string> parts = split(text, from, most);
-  for (std::size_t i = 0; i < parts.size(); ++i) result += (i > 0 ? to : "") + parts[i];
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    spend_text(to.size());
+    result += (i > 0 ? to : "") + parts[i];
+  }
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "text/chat_template/limits.h"
 #include "text/chat_template/python_text.h"
 
 namespace posenc::text::jinja {
@@ -44,38 +45,31 @@ bool are_equal_dicts(const Dict& a, const Dict& b) {
 }  // namespace
 
 const TemplateValue* Dict::find(std::string_view key) const {
+  spend(items.size() / 16);
   for (const auto& [name, value] : items)
-    if (name == key) return &value;
+    if (name.text() != nullptr && *name.text() == key) return &value;
+  return nullptr;
+}
+
+const TemplateValue* Dict::find(const TemplateValue& key) const {
+  if (const std::string* text = text_or_markup(key)) return find(std::string_view(*text));
+  for (const auto& [name, value] : items)
+    if (are_equal(name, key)) return &value;
   return nullptr;
 }
 
 void Dict::set(const std::string& key, TemplateValue value) {
   for (auto& [name, own] : items) {
-    if (name != key) continue;
+    if (name.text() == nullptr || *name.text() != key) continue;
     own = std::move(value);
     return;
   }
-  items.emplace_back(key, std::move(value));
+  items.emplace_back(text_value(key), std::move(value));
 }
 
 TemplateValue undefined(const std::string& what) { return {Undefined{what}}; }
 TemplateValue text_value(std::string text) { return {std::move(text)}; }
 TemplateValue integer_value(int64_t value) { return {value}; }
-TemplateValue list_value(TemplateValues items, Kind kind) {
-  return {std::shared_ptr<const Sequence>(
-      std::make_shared<Sequence>(Sequence{kind, std::move(items)}))};
-}
-TemplateValue dict_value(NamedValues items) {
-  Dict dict;
-  for (auto& [name, value] : items) dict.set(name, std::move(value));
-  return {std::shared_ptr<const Dict>(std::make_shared<Dict>(std::move(dict)))};
-}
-TemplateValue function_value(std::string name,
-                             std::function<TemplateValue(const TemplateArguments&)> call) {
-  return {std::shared_ptr<const Function>(
-      std::make_shared<Function>(Function{std::move(name), std::move(call)}))};
-}
-
 std::string type_of(const TemplateValue& value) {
   constexpr std::array<const char*, 13> kNames = {
       "undefined", "None", "bool",      "int",  "float",     "str",     "Markup",
@@ -99,6 +93,7 @@ bool is_true(const TemplateValue& value) {
 }
 
 bool are_equal(const TemplateValue& a, const TemplateValue& b) {
+  spend(1);
   const auto x = as_integer(a), y = as_integer(b);
   if (x && y) return *x == *y;
   const bool has_real = a.is<double>() || b.is<double>();
@@ -135,16 +130,25 @@ bool is_less(const TemplateValue& a, const TemplateValue& b) {
   refuse("values of the types " + type_of(a) + " and " + type_of(b) + " have no order");
 }
 
+void check_hashable(const TemplateValue& key) {
+  const auto* const sequence = key.object<Sequence>();
+  if (key.object<Dict>() != nullptr ||
+      (sequence != nullptr && (sequence->kind == Kind::List || sequence->kind == Kind::View)))
+    refuse("a key of a dict must be no " + type_of(key));
+  if (sequence != nullptr)
+    std::for_each(sequence->items.begin(), sequence->items.end(), check_hashable);
+}
+
 bool is_in(const TemplateValue& part, const TemplateValue& whole) {
   if (const std::string* text = text_or_markup(whole)) {
+    spend_text(text->size());
     const std::string* const own = text_or_markup(part);
     if (own == nullptr) refuse("what is in a text must be a text. Got " + type_of(part));
     return text->find(*own) != std::string::npos;
   }
   if (const auto* dict = whole.object<Dict>()) {
-    if (part.object<Sequence>() != nullptr || part.object<Dict>() != nullptr)
-      refuse("a key of a dict must be no " + type_of(part));
-    return text_or_markup(part) != nullptr && dict->find(*text_or_markup(part)) != nullptr;
+    check_hashable(part);
+    return dict->find(part) != nullptr;
   }
   const auto items = items_of(whole);
   while (const auto one = items->next())
@@ -175,16 +179,19 @@ std::string number_text(double value) {
 }
 
 std::string represented(const TemplateValue& value) {
+  spend(1);
   if (const std::string* text = value.text()) return represented_text(*text);
   const auto* const sequence = value.object<Sequence>();
   const auto* const dict = value.object<Dict>();
   if (value.is_undefined()) return "Undefined";
   if (sequence == nullptr && dict == nullptr) return text_of(value);
   std::string text;
-  const auto add = [&](const std::string& one) { text += (text.empty() ? "" : ", ") + one; };
+  const auto add = [&](const std::string& one) {
+    spend_text(one.size());
+    text += (text.empty() ? "" : ", ") + one;
+  };
   if (dict != nullptr) {
-    for (const auto& [name, own] : dict->items)
-      add(represented_text(name) + ": " + represented(own));
+    for (const auto& [name, own] : dict->items) add(represented(name) + ": " + represented(own));
     return "{" + text + "}";
   }
   if (sequence->kind != Kind::List && sequence->kind != Kind::Tuple)
@@ -208,8 +215,10 @@ std::string text_of(const TemplateValue& value) {
 
 int64_t length_of(const TemplateValue& value) {
   if (value.is_undefined()) return 0;
-  if (const std::string* text = text_or_markup(value))
+  if (const std::string* text = text_or_markup(value)) {
+    spend_text(text->size());
     return static_cast<int64_t>(characters_of(*text).size());
+  }
   if (const auto* sequence = value.object<Sequence>()) return std::ssize(sequence->items);
   if (const auto* dict = value.object<Dict>()) return std::ssize(dict->items);
   refuse("a " + type_of(value) + " has no length");
@@ -220,19 +229,28 @@ std::shared_ptr<Stream> items_of(const TemplateValue& value) {
   auto rest = [items = all_of(value), at = std::size_t{0}]() mutable {
     return at < items.size() ? std::optional(std::move(items[at++])) : std::nullopt;
   };
-  return std::make_shared<Stream>(Stream{std::move(rest)});
+  return std::make_shared<Stream>(Stream{std::move(rest), depth_around(depth_of(value))});
 }
 
 TemplateValues all_of(const TemplateValue& value) {
   TemplateValues all;
   if (value.is_undefined()) return all;
-  if (const auto* sequence = value.object<Sequence>()) return sequence->items;
+  if (const auto* sequence = value.object<Sequence>()) {
+    for (const TemplateValue& one : sequence->items)
+      spend_text(kTextOfStep + (one.text() != nullptr ? one.text()->size() : 0));
+    return sequence->items;
+  }
   if (const auto* dict = value.object<Dict>()) {
-    for (const auto& [name, own] : dict->items) all.push_back(text_value(name));
+    spend(dict->items.size());
+    for (const auto& [name, own] : dict->items) all.push_back(name);
   } else if (const std::string* text = text_or_markup(value)) {
+    spend(text->size());
     for (const char32_t c : characters_of(*text)) all.push_back(text_value(utf8_of({&c, 1})));
   } else if (const auto* stream = std::get_if<std::shared_ptr<Stream>>(&value.data)) {
-    while (auto one = (*stream)->next()) all.push_back(std::move(*one));
+    while (auto one = (*stream)->next()) {
+      spend(1);
+      all.push_back(std::move(*one));
+    }
   } else {
     refuse("what is gone through must be a list or another collection. Got " + type_of(value));
   }

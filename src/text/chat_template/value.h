@@ -22,6 +22,7 @@ struct TemplateRefusal : std::runtime_error {
 struct TemplateValue;
 using TemplateValues = std::vector<TemplateValue>;
 using NamedValues = std::vector<std::pair<std::string, TemplateValue>>;
+using KeyedValues = std::vector<std::pair<TemplateValue, TemplateValue>>;
 
 /// What a call is given.
 struct TemplateArguments;
@@ -38,26 +39,33 @@ struct Sequence {
   enum class Kind { List, Tuple, Range, View };  ///< View: what keys(), values(), items() return
   Kind kind;
   TemplateValues items;
+  int depth;  ///< depth_around()
 };
-/// A dict, in order of insertion, or a namespace, which `set` changes.
+/// A dict, in order of insertion, or a namespace, which `set` changes. Keys are texts, numbers,
+/// true, false and none; 1 and true are one key.
 struct Dict {
-  NamedValues items;
+  KeyedValues items;
+  int depth = 0;
   const TemplateValue* find(std::string_view key) const;
+  const TemplateValue* find(const TemplateValue& key) const;
   void set(const std::string& key, TemplateValue value);
 };
 /// The variable `loop`.
 struct Loop {
   std::shared_ptr<const TemplateValues> items;
   std::size_t index;  ///< from 0
+  int depth;
 };
 /// A generator, which can be gone through once.
 struct Stream {
   std::function<std::optional<TemplateValue>()> next;
+  int depth;
 };
 /// A function, a macro, or a method with its object.
 struct Function {
   std::string name;
   std::function<TemplateValue(const TemplateArguments&)> call;
+  int depth;
 };
 /// What `namespace()` returns.
 struct Namespace {
@@ -101,8 +109,11 @@ TemplateValue text_value(std::string text);
 TemplateValue integer_value(int64_t value);
 TemplateValue list_value(TemplateValues items, Sequence::Kind kind = Sequence::Kind::List);
 TemplateValue dict_value(NamedValues items);
+TemplateValue keyed_value(KeyedValues items);
+/// `of`: what the function holds.
 TemplateValue function_value(std::string name,
-                             std::function<TemplateValue(const TemplateArguments&)> call);
+                             std::function<TemplateValue(const TemplateArguments&)> call,
+                             const TemplateValue& of = {});
 
 /// The name of its type in Python.
 std::string type_of(const TemplateValue& value);
@@ -110,6 +121,8 @@ bool is_true(const TemplateValue& value);
 /// As Python compares: true is 1, and a list is no tuple.
 bool are_equal(const TemplateValue& a, const TemplateValue& b);
 bool is_less(const TemplateValue& a, const TemplateValue& b);
+/// Refuses a list or a dict, of which Python asks a dict in vain.
+void check_hashable(const TemplateValue& key);
 /// `part in whole`.
 bool is_in(const TemplateValue& part, const TemplateValue& whole);
 /// Python's str() and repr().

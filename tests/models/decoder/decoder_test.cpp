@@ -3,7 +3,6 @@
 #include "posenc/models/decoder.h"
 
 #include <gtest/gtest.h>
-#include <torch/nn/functional/loss.h>
 #include <torch/optim/adam.h>
 
 #include <algorithm>
@@ -11,7 +10,11 @@
 #include <vector>
 
 #include "posenc/models/adapter_set.h"
+#include "posenc/models/frozen_decoder.h"
 #include "posenc/models/generation_config.h"
+#include "posenc/train/fused_adam.h"
+#include "posenc/train/token_cross_entropy.h"
+#include "posenc/train/trainer.h"
 #include "posenc/weights/load.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
@@ -213,18 +216,161 @@ TEST_P(TrainedDecoder, LearnsAsTransformersDoes) {
   const auto &ids = found_["batch"], &mask = found_["mask"];
   model_->train();
   torch::optim::Adam adam(model_->parameters(), torch::optim::AdamOptions(1e-2));
-  const auto labels = ids.masked_fill(mask.eq(0), -100).slice(1, 1).reshape(-1);
+  const auto labels = ids.masked_fill(mask.eq(0), -100);
   std::vector<float> losses;
   for (int step = 0; step < 10; ++step) {
     adam.zero_grad();
     const auto logits = model_->forward(ids, DecoderInputs().attention_mask(mask)).logits;
-    const auto loss =
-        torch::nn::functional::cross_entropy(logits.slice(1, 0, -1).flatten(0, 1), labels);
+    const auto loss = functional::causal_cross_entropy(logits, labels);
     loss.backward();
     adam.step();
     losses.push_back(loss.item<float>());
   }
   EXPECT_TRUE(within(Op::Losses, torch::tensor(losses), found_["losses"]));
+}
+
+TEST_P(TrainedDecoder, LearnsTheSameFromTheTrainer) {
+  std::vector<TokenPair> texts;
+  for (int64_t row = 0; row < found_["batch"].size(0); ++row) {
+    const auto own = found_["batch"][row].masked_select(found_["mask"][row].ne(0));
+    texts.push_back({{}, {own.data_ptr<int64_t>(), own.data_ptr<int64_t>() + own.numel()}});
+  }
+  PairLoader loader(texts, PairLoaderOptions().pad_id(-1));
+  FusedAdam adam(model_->parameters(), 1e-2);
+  const auto loss = [&](const PairBatch& batch) {
+    const auto mask = batch.tgt.ne(batch.pad_id);
+    return functional::causal_cross_entropy(
+        model_->forward(batch.tgt, DecoderInputs().attention_mask(mask)).logits,
+        batch.tgt.masked_fill(~mask, -100));
+  };
+  std::vector<float> losses;
+  const auto report = [&](const TrainingProgress& progress) {
+    losses.push_back(static_cast<float>(progress.loss));
+  };
+  Trainer(TrainingRun{*model_, &adam}, loader, loss,
+          TrainerOptions(10).report_every(1).report(report))
+      .train();
+  EXPECT_TRUE(within(Op::Losses, torch::tensor(losses), found_["losses"]));
+}
+
+// A run of an adapter that is stopped and resumed is one that never was.
+TEST(LiveDecoderFolder, AnAdapterIsTrainedByTheTrainer) {
+  const std::vector<TokenPair> texts = {{{}, {3, 4, 5, 6}}, {{}, {7, 8, 3}}, {{}, {9, 3, 5, 4, 4}}};
+  const TempDir out;
+  std::vector<float> losses;
+  const auto trained = [&](const std::vector<int64_t>& until, const char* name) {
+    torch::manual_seed(1);
+    Decoder model = load_decoder(path_of("qwen2"));
+    const auto before = model->lm_head->effective_weight().detach().clone();
+    const LoraTraining tuned =
+        add_lora(model, LoraConfig(2).targets({"q_proj", "down_proj"}).dropout(0.2));
+    PairLoader loader(texts, PairLoaderOptions().pad_id(-1).max_rows(2));
+    FusedAdamW adam(tuned.parameters(), 1e-2);
+    const auto loss = [&](const PairBatch& batch) {
+      const auto mask = batch.tgt.ne(batch.pad_id);
+      return functional::causal_cross_entropy(
+          model->forward(batch.tgt, DecoderInputs().attention_mask(mask)).logits,
+          batch.tgt.masked_fill(~mask, -100));
+    };
+    const auto report = [&](const TrainingProgress& one) {
+      losses.push_back(static_cast<float>(one.loss));
+    };
+    const auto options = TrainerOptions(20)
+                             .report_every(20)
+                             .report(report)
+                             .checkpoint(out / name)
+                             .checkpoint_every(7);
+    for (const int64_t end : until) {
+      Trainer trainer(TrainingRun{*tuned.module(), &adam}, loader, loss, options);
+      if (end != until.front()) {
+        for (auto& tensor : tuned.parameters()) tensor.detach().fill_(9);
+        trainer.resume(out / name);
+      }
+      trainer.train(end);
+    }
+    EXPECT_TRUE(model->is_training());
+    EXPECT_TRUE(bit_equal(model->lm_head->effective_weight(), before));
+    return tuned.adapter();
+  };
+  const LoraAdapter whole = trained({20}, "whole"), parts = trained({7, 20}, "parts");
+  ASSERT_EQ(whole.tensors.size(), 16U);
+  for (const auto& item : whole.tensors)
+    EXPECT_TRUE(bit_equal(item.value(), parts.tensors[item.key()])) << item.key();
+  EXPECT_LT(losses.back(), 3.0F);
+}
+
+class PackedDecoder : public LiveDecoder {};
+
+TEST_P(PackedDecoder, LearnsFromSequencesInOneRowAsTransformersDoes) {
+  const auto ids = found_["packed.input_ids"], labels = found_["packed.labels"];
+  const auto inputs = DecoderInputs().position_ids(found_["packed.position_ids"]);
+  EXPECT_TRUE(within(Op::Logits, model_->forward(ids, inputs).logits, found_["packed.logits"]));
+  EXPECT_TRUE(
+      within(Op::Logits, freeze(model_).forward(ids, inputs).logits, found_["packed.logits"]));
+  FusedAdamW adam(model_->parameters(), 1e-2);
+  std::vector<float> losses;
+  for (int step = 0; step < 10; ++step) {
+    adam.zero_grad();
+    const auto loss = functional::causal_cross_entropy(model_->forward(ids, inputs).logits, labels);
+    loss.backward();
+    adam.step();
+    losses.push_back(loss.item<float>());
+  }
+  EXPECT_TRUE(within(Op::Losses, torch::tensor(losses), found_["packed.losses"]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PackedDecoder,
+                         ::testing::Values("llama", "mistral", "qwen2", "gpt2"),
+                         [](const auto& test) { return std::string(test.param); });
+
+// Sequences of many lengths, which are computed in several groups.
+TEST_P(LiveDecoder, PackedSequencesHaveTheResultsThatTheyHaveAlone) {
+  const auto ids = torch::randint(3, 61, {2, 40}, torch::kLong);
+  const std::vector<std::vector<int64_t>> lengths = {{1, 20, 19}, {3, 37}};
+  const auto check = [&](auto&& forward) {
+    std::vector<at::Tensor> positions, logits, hidden;
+    for (int64_t row = 0; row < 2; ++row) {
+      int64_t begin = 0;
+      for (const int64_t length : lengths[static_cast<std::size_t>(row)]) {
+        positions.push_back(torch::arange(length));
+        const auto out = forward(ids.narrow(0, row, 1).narrow(1, begin, length), DecoderInputs());
+        logits.push_back(out.logits[0]);
+        hidden.push_back(out.last_hidden_state[0]);
+        begin += length;
+      }
+    }
+    const auto found =
+        forward(ids, DecoderInputs().position_ids(torch::cat(positions).view({2, 40})));
+    EXPECT_TRUE(within(Op::Logits, found.logits, torch::cat(logits).view({2, 40, -1})));
+    EXPECT_TRUE(within(Op::Logits, found.last_hidden_state, torch::cat(hidden).view({2, 40, -1})));
+  };
+  check(
+      [&](const auto& rows, const DecoderInputs& inputs) { return model_->forward(rows, inputs); });
+  const FrozenDecoder frozen = freeze(model_);
+  check(
+      [&](const auto& rows, const DecoderInputs& inputs) { return frozen.forward(rows, inputs); });
+}
+
+TEST(LiveDecoderFolder, PositionsCountTheTokensOfSequences) {
+  const Decoder model = load_decoder(path_of("llama"));
+  const auto ids = torch::tensor({{3, 4, 5, 6}}), right = torch::tensor({{0, 1, 0, 1}});
+  const auto refused = [&](const DecoderInputs& inputs, const char* text) {
+    EXPECT_ERROR(Decoder(model)->forward(ids, inputs), c10::ValueError, text);
+    EXPECT_ERROR(freeze(model).forward(ids, inputs), c10::ValueError, text);
+  };
+  const auto at = [](const at::Tensor& positions) {
+    return DecoderInputs().position_ids(positions);
+  };
+  refused(at(torch::tensor({{1, 2, 3, 4}})), "must count the tokens of each sequence from 0");
+  refused(at(torch::tensor({{0, 1, 3, 0}})), "from 0. Got others in row 0");
+  refused(at(torch::tensor({0, 1, 2, 3})), "position_ids must be [1, 4]. Got [4]");
+  refused(at(right).attention_mask(torch::ones({1, 4})), "must be without attention_mask");
+  refused(at(right).last_logits_only(true), "must be without attention_mask and last_logits_only");
+  EXPECT_ERROR(Decoder(model)->forward(ids, at(right.to(torch::kFloat))), c10::TypeError,
+               "position_ids must be integers");
+  auto caches = model->make_caches(1, 8);
+  EXPECT_ERROR(Decoder(model)->step(ids, caches, at(right)), c10::ValueError,
+               "position_ids are not for step()");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainedDecoder, ::testing::Values("llama", "qwen2", "bloom"),

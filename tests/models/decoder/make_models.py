@@ -6,7 +6,8 @@
                       probabilities of its tokens but the first; `SEARCH.I`: the new tokens of a search, `SEARCH.scores.I`
                       those of its beams
 and for the models in TRAINED also `losses`, of ten steps of Adam on `batch` by the next tokens' cross entropy, padding left out,
-and NAME_trained.safetensors, the weights after them.
+and NAME_trained.safetensors, the weights after them; for those in PACKED `packed.input_ids`, `.position_ids` and `.labels` of several
+sequences in one row, their `packed.logits`, and `packed.losses` of ten steps of AdamW in eval mode.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, CONFIG_MAPPING, GenerationConfig
+from transformers import AutoModelForCausalLM, CONFIG_MAPPING, DataCollatorWithFlattening, GenerationConfig
 
 SIZES = {"vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4,
          "num_key_value_heads": 2, "max_position_embeddings": 96, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}  # fmt: skip
@@ -39,6 +40,7 @@ MODELS = {
                       "max_position_embeddings": 40}),
 }  # fmt: skip
 TRAINED = ("llama", "qwen2", "bloom")
+PACKED = ("llama", "mistral", "qwen2", "gpt2")
 PROMPTS = (3, 9, 1, 6, 12)
 SEARCHES = {
     "greedy": {"max_new_tokens": 14},
@@ -106,6 +108,25 @@ def trained(model, path: Path) -> dict:
     return {"batch": batch, "mask": mask, "losses": torch.stack(losses)}
 
 
+def packed(model) -> dict:
+    model = copy.deepcopy(model)  # in eval mode, since GPT-2 drops out
+    lengths = [5, 1, 12, 3, 12]
+    rows = [{"input_ids": torch.randint(3, SIZES["vocab_size"], (length,)).tolist()} for length in lengths]
+    batch = DataCollatorWithFlattening()(rows, return_tensors="pt")
+    found = {f"packed.{name}": batch[name] for name in ("input_ids", "position_ids", "labels")}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for step in range(10):
+        optimizer.zero_grad()
+        out = model(**batch, use_cache=False)  # with a cache it takes the sequences for one
+        if step == 0:
+            found["packed.logits"] = out.logits.detach().clone()
+        out.loss.backward()
+        optimizer.step()
+        losses.append(out.loss.detach())
+    return found | {"packed.losses": torch.stack(losses)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
@@ -119,6 +140,8 @@ def main() -> int:
         model = made(*MODELS[name], seed + 1)
         model.save_pretrained(out / name)
         found = results(model)
+        if name in PACKED:
+            found |= packed(model)
         if name in TRAINED:
             found |= trained(model, out / f"{name}_trained.safetensors")
         save_file({key: value.contiguous() for key, value in found.items()}, out / f"{name}.safetensors")
