@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import decoder_configs as decoders
 from encoders import KINDS, SPREADS, TOLERANCE, one_thread
 from harness import Draw, Failure, Programs
-from heads import drawn_config, heads
+from heads import IMAGES, drawn_config, heads, is_on_decoder
 from tokenizer_folders import CLASSES, WORDS, texts, tokenizer
 
 MODELS, TEXTS, POSITIONS, LIMITS = 8, 5, 100, [12, 16, 40, 10**30]
@@ -45,20 +46,20 @@ def python_tokenizer(draw: Draw, folder: Path, **settings):
     return transformers.PhobertTokenizer(str(folder / "vocab.txt"), str(folder / "bpe.codes"), **settings)
 
 
-def drawn_tokenizer(draw: Draw, folder: Path, kind_name: str, task: str, takes_types: bool):
+def drawn_tokenizer(draw: Draw, folder: Path, kind_name: str, head: str, takes_types: bool):
     """A tokenizer, as its class or as a general one is saved, with and without the names of the model's inputs in its file."""
     import transformers
 
-    settings = {"model_max_length": draw.choice(LIMITS)}
+    settings, task = {"model_max_length": draw.choice(LIMITS)}, task_of(head)
     if not takes_types:
         settings["model_input_names"] = ["input_ids", "attention_mask"]
     elif draw.coin(0.3):
         settings["model_input_names"] = draw.choice([["input_ids", "attention_mask"], ["input_ids", "token_type_ids", "attention_mask"]])
-    is_on_decoder = KINDS[kind_name].dialect == "bart"  # which needs an end of each text
-    if task != "question" and draw.coin(0.25) and not is_on_decoder:
+    needs_end = is_on_decoder(KINDS[kind_name].dialect, head)
+    if task != "question" and draw.coin(0.25) and not needs_end:
         return python_tokenizer(draw, folder / "words", **settings)
-    name = draw.choice(["Qwen2Tokenizer"] if kind_name in ("qwen2", "qwen3", "llama", "mistral") and draw.coin() else sorted(CLASSES))
-    if (task == "masked" and name == "Qwen2Tokenizer") or is_on_decoder:
+    name = draw.choice(["Qwen2Tokenizer"] if kind_name in decoders.KINDS and draw.coin() else sorted(CLASSES))
+    if (task == "masked" and name == "Qwen2Tokenizer") or needs_end:
         name = "BertTokenizer"
     words = tokenizer(draw, name, **settings)
     if name == "BertTokenizer" and draw.coin(0.4):
@@ -87,11 +88,11 @@ def drawn_model(draw: Draw, kind_name: str, head: str, words):
     if getattr(config, "type_vocab_size", 0) in (1, 2) and takes_types(cls):
         config.type_vocab_size = 3
     config.pad_token_id = own
-    if kind_name in ("qwen2", "qwen3", "llama", "mistral", "gemma3_text", "bloom", "mpt"):
+    if kind_name in decoders.KINDS:
         config.pad_token_id = draw.choice([own, None, draw.randint(0, len(words) - 1)])
     if kind_name == "ultrabert":  # in windows of one token, equal tokens have equal scores
         config.sliding_window += 2
-    if KINDS[kind_name].dialect == "bart":
+    if is_on_decoder(KINDS[kind_name].dialect, head):
         config.eos_token_id = config.decoder_start_token_id = words.sep_token_id
     if kind_name == "fnet":
         config.use_tpu_fourier_optimizations = False  # which take sequences of one length
@@ -283,7 +284,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
 
     folder, task = programs.folder / f"labels-{number}", task_of(head)
     cls = getattr(transformers, head)
-    words = drawn_tokenizer(draw, folder, kind_name, task, takes_types(cls))
+    words = drawn_tokenizer(draw, folder, kind_name, head, takes_types(cls))
     model = drawn_model(draw, kind_name, head, words)
     model.save_pretrained(folder)
     words.save_pretrained(folder)
@@ -311,8 +312,7 @@ def differs(got, expected, where: str = "") -> str:
 
 def chosen_heads(draw: Draw) -> list[tuple[str, str]]:
     """Of each task some, and one of the models that see padding or look for it."""
-    all_heads = [(kind, head) for kind, head in heads() if task_of(head) and KINDS[kind].dialect not in ("vision", "pair", "dino", "swin")
-                 and kind not in ("t5", "mt5", "umt5")]  # fmt: skip
+    all_heads = [(kind, head) for kind, head in heads() if task_of(head) and KINDS[kind].dialect not in IMAGES]
     special = [one for one in all_heads if one[0] in ("fnet", "convbert", "mobilebert", "xlnet", "qwen3", "llama", "mistral", "bloom", "xlm")]
     return [*draw.sample(all_heads, MODELS - 2), *draw.sample(special, 2)]
 

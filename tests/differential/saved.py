@@ -43,6 +43,8 @@ def drawn_model(draw: Draw, kind_name: str, head: str):
         chosen["projection_dim"] = draw.choice([0, chosen["hidden_size"]])
     if kind_name == "layoutlmv3":  # whose embeddings of images are not loaded
         chosen["visual_embed"] = False
+    if kind_name == "t5gemma":
+        chosen["is_encoder_decoder"] = head != kind.model
     config = getattr(transformers, kind.config)(**chosen)
     model = getattr(transformers, head)(config).eval()
     for name, parameter in model.named_parameters():
@@ -142,7 +144,7 @@ def read_layers(config: dict, kind) -> int:
     import transformers
 
     read = getattr(transformers, kind.config).from_dict(dict(config))
-    return getattr(read, "text_config", getattr(read, "vision_config", read)).num_hidden_layers
+    return next((getattr(read, part) for part in ("text_config", "vision_config", "encoder") if hasattr(read, part)), read).num_hidden_layers
 
 
 NOT_COMPARED = {"falcon", "opt", "stablelm"}  # whose encoders posenc does not save in all forms yet; Decoders are saved by tests/models/decoder
