@@ -86,7 +86,8 @@ TEST_F(Freeze, EncodeTakesTheEncoderBelowAHead) {
   expect_same(live("emotions"), {"encode"}, {"--in", in, "--out", file("out")}, {"--int8"});
   expect_same(live("emotions"), {"encode"}, {"--in", in, "--out", file("out"), "--head"},
               {"--int8"});
-  for (const std::string name : {"choices", "lengths"})  // whose heads pool rows that no encoder does
+  for (const std::string name :
+       {"choices", "lengths"})  // whose heads pool rows that no encoder does
     expect_same(live(name), {"encode"}, {"--in", in, "--out", file("out")}, {"--int8"});
   fs::remove_all(file("frozen"));
   ASSERT_EQ(freeze(live("emotions"), {"--without-head"}).status, 0);

@@ -74,7 +74,7 @@ StateDict differentiate_classifier(const Json& options, const StateDict& tensors
     parameter.set_data(gradient.defined() ? gradient : torch::zeros_like(parameter));
   }
   save_pretrained(model, options.at("out"), SavePretrainedOptions().allow_missing(true));
-  return {};
+  return StateDict();
 }
 
 // A folder with tensors that its model does not have: those of `named` are in the report, and those

@@ -347,12 +347,12 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         return {"d_model": hidden, "encoder_attention_heads": heads, "decoder_attention_heads": heads,
                 "encoder_layers": layers, "decoder_layers": 1, "encoder_ffn_dim": wide, "decoder_ffn_dim": 4,
                 "vocab_size": vocab, "activation_function": activation, "max_position_embeddings": 30,
-                "scale_embedding": draw.coin(), "pad_token_id": 1, "eos_token_id": 2}  # fmt: skip
+                "scale_embedding": draw.coin(), "pad_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": draw.coin(0.8)}  # fmt: skip
     if dialect == "t5":  # the width of a head has nothing to do with the others
         buckets = draw.choice([4, 6, 8, 32, 64])
         return {"d_model": hidden + draw.randint(0, 3), "num_heads": heads, "d_kv": draw.choice([1, 3, 8, 16]), "d_ff": wide,
                 "num_layers": layers, "num_decoder_layers": draw.randint(1, 3), "vocab_size": vocab, "layer_norm_epsilon": eps,
-                "relative_attention_num_buckets": buckets, "pad_token_id": text["pad_token_id"],
+                "relative_attention_num_buckets": buckets, "pad_token_id": text["pad_token_id"], "tie_word_embeddings": draw.coin(0.8),
                 "relative_attention_max_distance": buckets // 2 + draw.choice([1, 2, 10, 96]), **t5.network(draw)}  # fmt: skip
     if dialect == "t5gemma":  # the decoder is not loaded
         encoder = decoders.settings_of(draw, "gemma2")

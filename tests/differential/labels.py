@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+
 import decoder_configs as decoders
-from encoders import KINDS, SPREADS, TOLERANCE, one_thread
+from encoders import COUNTS_COLUMNS, ILL_CONDITIONED, KINDS, SPREADS, TOLERANCE, one_thread
 from harness import Draw, Failure, Programs
 from heads import IMAGES, drawn_config, heads, is_on_decoder
 from tokenizer_folders import CLASSES, WORDS, texts, tokenizer
 
-MODELS, TEXTS, POSITIONS, LIMITS = 8, 5, 100, [12, 16, 40, 10**30]
+MODELS, TEXTS, POSITIONS, LIMITS = 8, 5, 200, [12, 16, 40, 10**30]
 AGGREGATIONS = ["none", "simple", "first", "average", "max"]
 FUNCTIONS = [None, "none", "sigmoid", "softmax"]
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC", "I-MISC", "B-", "X-Y-Z", "I-O", "LOC"]
@@ -94,6 +95,8 @@ def drawn_model(draw: Draw, kind_name: str, head: str, words):
         config.sliding_window += 2
     if is_on_decoder(KINDS[kind_name].dialect, head):
         config.eos_token_id = config.decoder_start_token_id = words.sep_token_id
+    if kind_name == "xlnet":
+        config.bi_data = False  # which takes pairs of sequences
     if kind_name == "fnet":
         config.use_tpu_fourier_optimizations = False  # which take sequences of one length
     if kind_name == "esm":
@@ -103,7 +106,7 @@ def drawn_model(draw: Draw, kind_name: str, head: str, words):
         config.id2label = dict(enumerate(tags))
         config.label2id = {tag: i for i, tag in enumerate(tags)}
     model = cls(config).eval()
-    spread = draw.choice(SPREADS.get(kind_name, [0.05, 0.3]))
+    spread = draw.choice(SPREADS.get(kind_name, [0.05, 0.1] if kind_name in decoders.KINDS else [0.05, 0.3]))
     for name, parameter in model.named_parameters():
         if "embed_positions" not in name or kind_name != "roformer":
             parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
@@ -160,6 +163,9 @@ def token_calls(draw: Draw, folder: Path, model, words, limit: int) -> list[tupl
         chosen = draw.choice(AGGREGATIONS if words.is_fast else AGGREGATIONS[:2])
         ignored = draw.choice([["O"], [], ["O", "PER"]])
         stride = draw.choice([0, 1, 3]) if words.is_fast and chosen != "none" and limit < 10**8 and draw.coin() else None
+        # The pipeline fills windows with padding, which some models see.
+        sees_padding = model.config.model_type in ("convbert", "fnet", "mobilebert") or (model.config.model_type in COUNTS_COLUMNS and words.padding_side == "left")
+        stride = None if sees_padding else stride
         given = strange(draw, words)
         more = {} if stride is None else {"stride": stride}
         expected = []
@@ -312,7 +318,7 @@ def differs(got, expected, where: str = "") -> str:
 
 def chosen_heads(draw: Draw) -> list[tuple[str, str]]:
     """Of each task some, and one of the models that see padding or look for it."""
-    all_heads = [(kind, head) for kind, head in heads() if task_of(head) and KINDS[kind].dialect not in IMAGES]
+    all_heads = [(kind, head) for kind, head in heads() if task_of(head) and KINDS[kind].dialect not in IMAGES and kind not in ILL_CONDITIONED]
     special = [one for one in all_heads if one[0] in ("fnet", "convbert", "mobilebert", "xlnet", "qwen3", "llama", "mistral", "bloom", "xlm")]
     return [*draw.sample(all_heads, MODELS - 2), *draw.sample(special, 2)]
 

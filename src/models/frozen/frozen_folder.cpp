@@ -126,7 +126,8 @@ Frozen with_options(const char* caller, const std::string& folder, Frozen frozen
   return frozen;
 }
 
-// Whether the rows that are pooled are those of the head alone: load_encoder() pools others or none.
+// Whether the rows that are pooled are those of the head alone: load_encoder() pools others or
+// none.
 bool pools_for_head(const std::string& folder, const EncoderOptions& frozen) {
   const Settings config = model_config(kFolderCaller, folder);
   const std::string part = frozen.patches() ? head_part(config, head::Kind::Image) : "";

@@ -166,7 +166,8 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   if (!o.length_dependent()) return 0;
   if (options.length_rule() == LengthRule::Fixed) return frequency_length(o, options.length());
   const rotary::Dynamic* const dynamic = as_dynamic(o);
-  if (dynamic == nullptr || options.length_rule() == LengthRule::PerCall) return frequency_length(o, last);
+  if (dynamic == nullptr || options.length_rule() == LengthRule::PerCall)
+    return frequency_length(o, last);
   const std::unique_lock<std::shared_mutex> writing(state_->lock);
   RotaryLengths& s = state_->lengths;
   const int64_t longest =

@@ -159,8 +159,8 @@ std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& b
   const auto* length = lengths.const_data_ptr<int64_t>();
   std::map<int64_t, std::vector<int64_t>> groups;
   for (int64_t row = 0; row < lengths.size(0); ++row) {
-    const int64_t group = rules.needs_equal_lengths ? length[row]
-                                                    : frequency_group(rules.rotaries, length[row]);
+    const int64_t group =
+        rules.needs_equal_lengths ? length[row] : frequency_group(rules.rotaries, length[row]);
     groups[group].push_back(row);
   }
   const auto most = static_cast<std::ptrdiff_t>(std::min(most_rows, rules.most_rows));
