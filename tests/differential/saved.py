@@ -19,7 +19,7 @@ from harness import Case, Draw, Failure, Programs
 MODELS = 6
 # Types of encoders that are a part of their class, and what it has besides.
 INCOMPLETE = ("chinese_clip", "esm", "flaubert", "luke", "wav2vec2-conformer", "xlm")
-BESIDE = ("embed_positions", "pooler", "decoder", "contact_head", "lang_embeddings", "qa_outputs", "qa_classifier", "entity_embeddings", "_query", "feature_", "pos_conv_embed", "masked_spec_embed", "lm_head")
+BESIDE = ("embed_positions", "pooler", "decoder", "contact_head", "lang_embeddings", "qa_outputs", "qa_classifier", "entity_embeddings", "_query", "feature_", "pos_conv_embed", "masked_spec_embed", "lm_head", "shared")
 
 
 def tensors_in(folder: Path) -> dict[str, torch.Tensor]:

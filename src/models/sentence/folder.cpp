@@ -11,7 +11,6 @@
 
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
-#include "models/encoder/parts.h"
 #include "models/lora/adapted_folder.h"
 #include "models/sentence/colbert.h"
 #include "models/sentence/stage_settings.h"
@@ -39,7 +38,10 @@ int64_t first_width(const SentenceRoute& route) {
   using sentence::FirstStage;
   const std::string config = (fs::path(route.base) / "config.json").string();
   switch (route.first) {
-    case FirstStage::Encoder: return output_width(encoder_options_from_hf(config));
+    case FirstStage::Encoder: {
+      const EncoderOptions options = encoder_options_from_hf(config);
+      return options.output_dim().value_or(options.encoder().layer().d_model());
+    }
     case FirstStage::MaskedHead: {
       const Settings settings(kStageLoader, config);
       return settings.of(settings.text("model_type", "")).integer("vocab_size", 1, kWidestVector);
