@@ -79,7 +79,7 @@ READ = set("""
     use_parallel_residual use_qkv_bias use_bias use_qk_norm clip_qkv logit_scale max_seq_len expansion_ratio
     left_max_position_embeddings right_max_position_embeddings encoder_max_relative_position
     """.split())  # fmt: skip
-PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
+PARTS = {"encoder", "text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers
 OLD_NAMES = {"bloom": {"n_embed": "hidden_size"}, "falcon": {"n_embed": "hidden_size"}}  # which a class takes without a row of its attribute_map
 

@@ -29,6 +29,7 @@ NEEDED = {
     "nemotron": {"num_key_value_heads": 48},
     "wav2vec2-conformer": {"vocab_size": 32},
 }
+WITHIN = ("T5GemmaEncoder", "T5GemmaDecoder", "T5GemmaEncoderModel")  # parts of others, which take no default configuration
 FIRST = "(^|\\.)"  # which begins an expression of a first component, or of one after it
 # Modules that files have by names that transformers changes when it loads them.
 RENAMED = {"ultrabert": {"cls"}}
@@ -56,7 +57,7 @@ def model_of(kind: type, model_type: str, settings: dict):
     import torch
 
     config_class = kind.config_class
-    if config_class is None or kind.__name__.endswith("PreTrainedModel") or "config" not in inspect.signature(kind).parameters:
+    if config_class is None or kind.__name__ in WITHIN or kind.__name__.endswith("PreTrainedModel") or "config" not in inspect.signature(kind).parameters:
         return None
     if len([p for p in inspect.signature(kind).parameters.values() if p.default is p.empty and p.kind == p.POSITIONAL_OR_KEYWORD]) > 1:
         return None

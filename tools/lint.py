@@ -57,6 +57,7 @@ CLI_MAY = {
     "src/weights/manifest/open_weights.h": "lists and reads a file that is opened once",
     "src/models/seq2seq/generation_config.h": "settings of generate(), replaced one at a time",
     "src/models/config/model_folder.h": "the names of weights in a model's folder",
+    "src/models/encoder/parts.h": "rows whose frequencies are the same, and may be computed together",
     "src/models/frozen/frozen_folder.h": "an encoder-decoder, frozen, whose settings of generate() the arguments replace",
     "src/models/seq2seq/load.h": "a model whose settings of generate() the arguments replace",
     "src/text/text_generator.h": "options of a TextGenerator whose settings of generate() the arguments replace",

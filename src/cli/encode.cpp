@@ -21,6 +21,7 @@
 #include "cli/usage.h"
 #include "cli/weights.h"
 #include "models/config/settings.h"
+#include "models/encoder/parts.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/frozen_classifier.h"
@@ -91,16 +92,6 @@ auto forward(const Model& model, const EncoderOptions& options, const StateDict&
   return model.forward({}, inputs.inputs_embeds(input));
 }
 
-// Whether a frequency of a rotary embedding depends on how long a row is.
-bool depends_on_length(const EncoderOptions& options) {
-  const TransformerEncoderOptions& stack = options.encoder();
-  const auto depends = [](const TransformerLayerOptions& layer) {
-    return layer.rotary() && layer.rotary()->rotary().length_dependent();
-  };
-  return depends(stack.layer()) ||
-         std::any_of(stack.layers().begin(), stack.layers().end(), depends);
-}
-
 // The first column of each row's tokens, and the one after their last; nothing unless each row has
 // tokens without padding between them.
 struct TokenRuns {
@@ -126,20 +117,22 @@ struct TokenRuns {
 // before it. Rows of padding are zeros.
 EncoderOutput forward_runs(const FrozenEncoder& model, const at::Tensor& ids,
                            const TokenRuns& runs) {
-  std::map<int64_t, std::vector<int64_t>> groups;  // rows, by the length that they share
+  const std::vector<RotaryOptions> rotaries = rotaries_by_length(model.options());
+  std::map<int64_t, std::vector<int64_t>> groups;  // rows, by the frequencies that they share
   for (int64_t row = 0; row < ids.size(0); ++row)
-    groups[depends_on_length(model.options()) ? runs.end[row] - runs.begin[row] : 0].push_back(row);
+    groups[frequency_group(rotaries, runs.end[row] - runs.begin[row])].push_back(row);
   EncoderOutput out;
-  for (const auto& [length, rows] : groups) {
+  for (const auto& [group, rows] : groups) {
     const auto count = static_cast<int64_t>(rows.size());
     const at::Tensor own = at::zeros({count, ids.size(1)}, ids.options());
     const at::Tensor mask = at::zeros_like(own);
     const auto run = [&](int64_t i) { return runs.end[rows[i]] - runs.begin[rows[i]]; };
+    int64_t longest = 0;
     for (int64_t i = 0; i < count; ++i) {
+      longest = std::max(longest, run(i));
       own[i].narrow(0, 0, run(i)).copy_(ids[rows[i]].narrow(0, runs.begin[rows[i]], run(i)));
       mask[i].narrow(0, 0, run(i)).fill_(1);
     }
-    const int64_t longest = length == 0 ? ids.size(1) : length;
     const EncoderOutput found = model.forward(
         own.narrow(1, 0, longest), EncoderInputs().attention_mask(mask.narrow(1, 0, longest)));
     const auto spread = [&](at::Tensor& all, const at::Tensor& of) {

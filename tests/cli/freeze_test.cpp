@@ -86,11 +86,31 @@ TEST_F(Freeze, EncodeTakesTheEncoderBelowAHead) {
   expect_same(live("emotions"), {"encode"}, {"--in", in, "--out", file("out")}, {"--int8"});
   expect_same(live("emotions"), {"encode"}, {"--in", in, "--out", file("out"), "--head"},
               {"--int8"});
+  for (const std::string name :
+       {"choices", "lengths"})  // whose heads pool rows that no encoder does
+    expect_same(live(name), {"encode"}, {"--in", in, "--out", file("out")}, {"--int8"});
   fs::remove_all(file("frozen"));
   ASSERT_EQ(freeze(live("emotions"), {"--without-head"}).status, 0);
   const Result result =
       posenc({"encode", file("frozen"), "--in", in, "--out", file("out"), "--head"});
   expect_refused(result, "encode", "must be a frozen Classifier. Got one of kind Encoder");
+}
+
+TEST_F(Freeze, EncodeTakesAHeadOnADecoderAndAnEncoderWithoutOne) {
+  const auto in = safetensors("in", dict({{"input_ids", torch::tensor({{3, 4, 2}, {6, 2, 8}})}}));
+  const std::vector<std::string> options = {"--in", in, "--out", file("out")};
+  expect_same(live("entailment"), {"encode"}, {"--in", in, "--out", file("out"), "--head"},
+              {"--int8"});
+  std::vector<std::string> command = {"encode", file("frozen")};
+  command.insert(command.end(), options.begin(), options.end());
+  expect_refused(posenc(command), "encode", "must be of an encoder. Got one with a decoder");
+  expect_same(live("t5"), {"encode"}, options, {"--int8"});
+  fs::remove_all(file("frozen"));
+  ASSERT_EQ(posenc({"encode", live("entailment"), "--in", in, "--out", file("out")}).status, 0);
+  const std::string expected = bytes_of(file("out"));
+  ASSERT_EQ(freeze(live("entailment"), {"--without-head"}).status, 0);
+  EXPECT_EQ(posenc(command).status, 0);
+  EXPECT_EQ(bytes_of(file("out")), expected);
 }
 
 TEST_F(Freeze, ClassifyAndFillTakeTheFrozenFolder) {

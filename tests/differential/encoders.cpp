@@ -6,6 +6,7 @@
 #include "posenc/models/encoder.h"
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_encoder.h"
+#include "posenc/models/save_pretrained.h"
 #include "posenc/models/seq2seq.h"
 
 namespace posenc::differential {
@@ -63,6 +64,19 @@ StateDict classify(const Json& options, const StateDict& tensors) {
   return results;
 }
 
+// The gradients of weighted logits, saved as the weights of the model.
+StateDict differentiate_classifier(const Json& options, const StateDict& tensors) {
+  Classifier model = load_classifier(options.at("folder"));
+  const at::Tensor logits = model->forward(encoder_input(tensors), encoder_inputs(tensors)).logits;
+  (logits * tensors["cotangent"]).sum().backward();
+  for (auto& parameter : model->parameters()) {
+    const at::Tensor& gradient = parameter.grad();
+    parameter.set_data(gradient.defined() ? gradient : torch::zeros_like(parameter));
+  }
+  save_pretrained(model, options.at("out"), SavePretrainedOptions().allow_missing(true));
+  return StateDict();
+}
+
 // A folder with tensors that its model does not have: those of `named` are in the report, and those
 // of `inside` are refused unless they are allowed.
 StateDict published(const Json& options, const StateDict& tensors) {
@@ -105,6 +119,11 @@ StateDict published(const Json& options, const StateDict& tensors) {
 
 }  // namespace
 
-Ops encoder_ops() { return {{"classify", classify}, {"encode", encode}, {"published", published}}; }
+Ops encoder_ops() {
+  return {{"classify", classify},
+          {"differentiate_classifier", differentiate_classifier},
+          {"encode", encode},
+          {"published", published}};
+}
 
 }  // namespace posenc::differential

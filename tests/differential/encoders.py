@@ -113,6 +113,7 @@ KINDS = {
     "squeezebert": Kind("SqueezeBertConfig", "SqueezeBertModel", ("SqueezeBertForMaskedLM",)),
     "swin": Kind("SwinConfig", "SwinModel", ("SwinForImageClassification", "SwinForMaskedImageModeling"), "swin"),
     "swinv2": Kind("Swinv2Config", "Swinv2Model", ("Swinv2ForImageClassification", "Swinv2ForMaskedImageModeling"), "swin"),
+    "t5gemma": Kind("T5GemmaConfig", "T5GemmaEncoderModel", ("T5GemmaModel", "T5GemmaForConditionalGeneration"), "t5gemma"),
     "t5": Kind("T5Config", "T5EncoderModel", ("T5Model", "T5ForConditionalGeneration"), "t5"),
     "umt5": Kind("UMT5Config", "UMT5EncoderModel", ("UMT5Model", "UMT5ForConditionalGeneration"), "t5"),
     "ultrabert": Kind("UltrabertConfig", "UltrabertModel", ("UltrabertForMaskedLM", "UltrabertForSequenceClassification"), "llama"),
@@ -343,13 +344,16 @@ def settings(draw: Draw, kind_name: str, dialect: str) -> dict:
         return {"d_model": hidden, "encoder_attention_heads": heads, "decoder_attention_heads": heads,
                 "encoder_layers": layers, "decoder_layers": 1, "encoder_ffn_dim": wide, "decoder_ffn_dim": 4,
                 "vocab_size": vocab, "activation_function": activation, "max_position_embeddings": 30,
-                "scale_embedding": draw.coin(), "pad_token_id": 1, "eos_token_id": 2}  # fmt: skip
+                "scale_embedding": draw.coin(), "pad_token_id": 1, "eos_token_id": 2, "tie_word_embeddings": draw.coin(0.8)}  # fmt: skip
     if dialect == "t5":  # the width of a head has nothing to do with the others
         buckets = draw.choice([4, 6, 8, 32, 64])
         return {"d_model": hidden + draw.randint(0, 3), "num_heads": heads, "d_kv": draw.choice([1, 3, 8, 16]), "d_ff": wide,
                 "num_layers": layers, "num_decoder_layers": draw.randint(1, 3), "vocab_size": vocab, "layer_norm_epsilon": eps,
-                "relative_attention_num_buckets": buckets, "pad_token_id": text["pad_token_id"],
+                "relative_attention_num_buckets": buckets, "pad_token_id": text["pad_token_id"], "tie_word_embeddings": draw.coin(0.8),
                 "relative_attention_max_distance": buckets // 2 + draw.choice([1, 2, 10, 96]), **t5.network(draw)}  # fmt: skip
+    if dialect == "t5gemma":  # the decoder is not loaded
+        encoder = decoders.settings_of(draw, "gemma2")
+        return {"encoder": encoder, "decoder": encoder | {"num_hidden_layers": 1, "layer_types": ["full_attention"]}}
     if dialect in ("clip", "pair"):
         del text["type_vocab_size"]
         text = {**text, "eos_token_id": draw.choice([2, 5]), "pad_token_id": 1, "bos_token_id": 0}
@@ -381,6 +385,8 @@ def encoder_of(model: torch.nn.Module, dialect: str) -> torch.nn.Module:
         return getattr(model, model.base_model_prefix, model).encoder
     if dialect == "sam":
         return model.vision_encoder
+    if dialect == "t5gemma":
+        return getattr(model, "model", model).encoder
     if type(model).__name__ == "DINOv3ViTModel" or dialect == "dpr":  # whose part `model` is its layers
         return model
     base = getattr(model, model.base_model_prefix, model)
@@ -410,7 +416,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
     if dialect in ("vision", "dino"):
         size = [config.image_size] * 2 if draw.coin(0.6) else [draw.randint(4, 24), draw.randint(4, 24)]
         return {"pixel_values": draw.normal(batch, config.num_channels, *size)}
-    config = config.text_config if dialect == "pair" else config
+    config = config.text_config if dialect == "pair" else config.encoder if dialect == "t5gemma" else config
     length = draw.randint(1, 16)
     take_length(config, length)
     if getattr(config, "bi_data", False):  # one half of the sequences is read backwards
@@ -442,7 +448,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
     # Without a mask, decoders of transformers read several sequences from position ids that begin again.
     packs = dialect in ("decoder", "gemma3", "llama") and "attention_mask" not in given or config.model_type == "opt"
     packs = packs or config.model_type in ("cohere2", "exaone4", "falcon", "roformer", "smollm3")  # which may take none
-    packs = packs or dialect == "dpr" or not getattr(config, "position_biased_input", True)  # which ignores them
+    packs = packs or dialect in ("dpr", "t5gemma") or not getattr(config, "position_biased_input", True)  # which ignores them
     if draw.coin(0.3) and dialect not in ("alibi", "bart", "t5", "xlnet") and not packs:
         rows = config.max_position_embeddings
         given["position_ids"] = draw.integers(rows, batch if dialect == "xlm" else draw.choice([1, batch]), length)
@@ -452,7 +458,7 @@ def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, to
 def computed_rows(draw: Draw, dialect: str, config, given: dict) -> torch.Tensor | None:
     """Rows of padding whose values are compared too, where each sees a token."""
     mask = given.get("attention_mask")
-    may_see_none = dialect in ("alibi", "clip", "decoder", "gemma3", "modernbert", "pair") or (dialect == "llama" and config.model_type != "eurobert")
+    may_see_none = dialect in ("alibi", "clip", "decoder", "gemma3", "modernbert", "pair", "t5gemma") or (dialect == "llama" and config.model_type != "eurobert")
     if mask is None or "input_ids" not in given or may_see_none or getattr(config, "causal", False) or draw.coin(0.4):
         return None
     if "deberta" in config.model_type:  # padding sees the mean of all rows
@@ -490,6 +496,8 @@ def rewritten(draw: Draw, folder: Path, kind: type, dialect: str) -> None:
     """Writes config.json as other tools and older releases do, at times with fewer layers than the weights have."""
     file = folder / "config.json"
     whole = json.loads(file.read_text())
+    if dialect == "t5gemma":
+        return
     if dialect in windows.DIALECTS:
         if "vision_config" not in whole:
             file.write_text(json.dumps(written(draw, kind, whole)))
@@ -616,8 +624,10 @@ def compare(got: dict, expected: dict, mask: torch.Tensor | None, with_pooled: b
 
 
 def mask_of(given: dict, folder: str) -> torch.Tensor | None:
-    """Which tokens are compared. DPR's encoders find padding by its id where there is no mask."""
+    """Which tokens are compared. DPR's encoders and T5Gemma find padding by its id where there is no mask."""
     config = json.loads((Path(folder) / "config.json").read_text())
+    if "attention_mask" not in given and config.get("model_type") == "t5gemma":
+        return given["input_ids"] != config["encoder"].get("pad_token_id", 0)
     if "attention_mask" not in given and config.get("model_type") == "dpr" and config["architectures"] != ["DPRReader"]:
         return given["input_ids"] != config.get("pad_token_id", 0)
     return given.get("attention_mask")
@@ -646,6 +656,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
         chosen["relative_attention_num_buckets"] = draw.choice([32, 40])
     if head == "DPRReader":  # which runs with no other width
         chosen["projection_dim"] = draw.choice([0, chosen["hidden_size"]])
+    if kind_name == "t5gemma":
+        chosen["is_encoder_decoder"] = head != kind.model
     config = getattr(transformers, kind.config)(**chosen)
     cls = getattr(transformers, head)
     # Falcon's eager attention adds ALiBi twice; the other of these two is causal without padding, whatever is_causal is.

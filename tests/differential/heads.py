@@ -16,11 +16,12 @@ MODELS = 6
 ENDINGS = ["ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMaskedLM", "ForPreTraining", "WithLMHeadModel",
            "ForImageClassification", "ForQuestionAnsweringSimple", "ForMultipleChoice"]  # fmt: skip
 WITHOUT = {"splinter", "electra/ForPreTraining", "flaubert/ForQuestionAnswering", "xlm/ForQuestionAnswering",
-           "xlnet/ForQuestionAnswering",
-           "arcee", "codegen", "cohere", "cohere2", "ernie4_5", "exaone4", "falcon", "gemma", "gemma2", "glm", "glm4", "gpt2", "gpt_bigcode",
-           "gpt_neo", "gpt_neox", "gptj", "granite", "helium", "hunyuan_v1_dense", "ministral", "ministral3", "nemotron", "olmo", "olmo2",
-           "olmo3", "opt", "phi", "phi3", "seed_oss", "smollm3", "stablelm", "starcoder2"}  # fmt: skip  # heads that posenc refuses by name
+           "xlnet/ForQuestionAnswering"}  # fmt: skip  # heads that posenc refuses by name
+PADS_RIGHT = (*ROTATING, "alibi", "decoder")  # dialects, where a row of padding may see no token
 WITH_CHOICES = ("deberta-v2", "xlnet")
+IMAGES = ("vision", "dino", "swin", "pair")
+IN_GROUPS = ("convbert", "squeezebert")  # the gradients of whose layers are not those of layers in groups
+SLOPE = 10.0  # gradients are sums of products of many numbers
 
 
 def heads() -> list[tuple[str, str]]:
@@ -29,12 +30,12 @@ def heads() -> list[tuple[str, str]]:
 
     found = []
     for kind_name, kind in KINDS.items():
-        if kind.dialect in ("clip", "features", "sam") or kind_name in WITHOUT:
+        if kind.dialect in ("clip", "features", "sam", "t5gemma") or kind_name in WITHOUT:
             continue
         if kind.dialect == "dpr":
             found.append((kind_name, "DPRReader"))
             continue
-        stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("Encoder")
+        stem = "Gemma3Text" if kind_name == "gemma3_text" else kind.model.removesuffix("Model").removesuffix("LMHead").removesuffix("Encoder")
         found += [(kind_name, stem + ending) for ending in ENDINGS
                   if hasattr(transformers, stem + ending) and f"{kind_name}/{ending}" not in WITHOUT
                   and (ending != "ForMultipleChoice" or kind_name in WITH_CHOICES)]  # fmt: skip
@@ -143,7 +144,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     if dialect == "pair":
         dialect, of_inputs = "vision", of_inputs.vision_config
     given = inputs_of(draw, dialect, of_inputs, has_types)
-    if KINDS[kind_name].dialect in (*ROTATING, "alibi"):
+    if KINDS[kind_name].dialect in PADS_RIGHT:
         with_defined_rows(given, model.config.pad_token_id)
     if is_on_decoder(dialect, head):
         with_ends(draw, given, model.config.eos_token_id, model.config.vocab_size)
@@ -179,6 +180,33 @@ def reader(draw: Draw, programs: Programs) -> list[Failure]:
     return [Failure(f"relevance of {what}", why)] if why else []
 
 
+def gradients(draw: Draw, programs: Programs, folder: str, head: str, kind_name: str, given: dict, shape: torch.Size) -> str:
+    """The gradients of all parameters, which both save as the weights of the model."""
+    import transformers
+
+    ours, theirs = (programs.folder / name for name in ("gradients", "expected-gradients"))
+    cotangent = draw.normal(*shape)
+    mask = given.get("attention_mask")
+    if mask is not None and len(shape) == 3:  # nothing is read of the rows of padding
+        cotangent *= mask.unsqueeze(-1)
+    model = getattr(transformers, head).from_pretrained(folder).eval()
+    with torch.enable_grad():
+        (logits_of(model, head, KINDS[kind_name].dialect, given) * cotangent).sum().backward()
+    for parameter in model.parameters():
+        parameter.data = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    model.save_pretrained(theirs)
+    case = Case({"op": "differentiate_classifier", "folder": folder, "out": str(ours)}, given | {"cotangent": cotangent}, {})
+    if isinstance(got := programs.compute([case], "gradients")[0], str):
+        return got
+    own, expected = (load_file(place / "model.safetensors") for place in (ours, theirs))
+    for name, gradient in expected.items():
+        if name not in own and gradient.any() and "rotary_embeddings" not in name:
+            return f"no gradient of {name}"
+        if name in own and (why := off_by(own[name] / SLOPE, gradient / SLOPE)):
+            return f"gradient of {name}: {why}"
+    return ""
+
+
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     import transformers
 
@@ -190,6 +218,12 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         failures = reader(draw, programs)
     results = iter(programs.compute([case for cases, _ in made for case in cases]))
     count = 1
+    kind, head = chosen[-1]
+    if KINDS[kind].dialect not in IMAGES and kind not in IN_GROUPS:
+        cases, what = made[-1]
+        count += 1
+        if why := gradients(draw, programs, cases[0].options["folder"], head, kind, cases[0].tensors, cases[0].expected["logits"].shape):
+            failures.append(Failure(f"{what}, gradients", why))
     for number, (cases, what) in enumerate(made):
         given, expected = cases[0].tensors, cases[0].expected
         got = [next(results) for _ in cases]

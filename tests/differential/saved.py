@@ -21,7 +21,7 @@ from harness import Case, Draw, Failure, Programs
 MODELS, DECODERS = 6, 3
 # Types of encoders that are a part of their class, and what it has besides.
 INCOMPLETE = ("chinese_clip", "esm", "flaubert", "luke", "wav2vec2-conformer", "xlm")
-BESIDE = ("embed_positions", "pooler", "decoder", "contact_head", "lang_embeddings", "qa_outputs", "qa_classifier", "entity_embeddings", "_query", "feature_", "pos_conv_embed", "masked_spec_embed", "lm_head")
+BESIDE = ("embed_positions", "pooler", "decoder", "contact_head", "lang_embeddings", "qa_outputs", "qa_classifier", "entity_embeddings", "_query", "feature_", "pos_conv_embed", "masked_spec_embed", "lm_head", "shared")
 
 
 def tensors_in(folder: Path) -> dict[str, torch.Tensor]:
@@ -45,6 +45,8 @@ def drawn_model(draw: Draw, kind_name: str, head: str):
         chosen["projection_dim"] = draw.choice([0, chosen["hidden_size"]])
     if kind_name == "layoutlmv3":  # whose embeddings of images are not loaded
         chosen["visual_embed"] = False
+    if kind_name == "t5gemma":
+        chosen["is_encoder_decoder"] = head != kind.model
     config = getattr(transformers, kind.config)(**chosen)
     model = getattr(transformers, head)(config).eval()
     for name, parameter in model.named_parameters():
@@ -145,7 +147,7 @@ def read_layers(config: dict, kind) -> int:
     import transformers
 
     read = getattr(transformers, kind.config).from_dict(dict(config))
-    return getattr(read, "text_config", getattr(read, "vision_config", read)).num_hidden_layers
+    return next((getattr(read, part) for part in ("text_config", "vision_config", "encoder") if hasattr(read, part)), read).num_hidden_layers
 
 
 def decoder_case(draw: Draw, programs: Programs, kind: str) -> Case:

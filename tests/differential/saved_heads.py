@@ -8,9 +8,9 @@ import logging
 from pathlib import Path
 
 import torch
-from encoders import KINDS, ROTATING, one_thread, saved, take_length
+from encoders import KINDS, one_thread, saved, take_length
 from harness import Case, Draw, Failure, Programs
-from heads import compare, drawn_config, heads, inputs_of, is_on_decoder, logits_of, with_defined_rows, with_ends
+from heads import PADS_RIGHT, compare, drawn_config, heads, inputs_of, is_on_decoder, logits_of, with_defined_rows, with_ends
 from saved import INCOMPLETE
 
 MODELS, LABELS = 6, ["no", "yes", "maybe"]
@@ -28,7 +28,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, head: str, number: i
     how = saved(draw, folder, model, None)
     has_types = any("token_type_embeddings" in name for name in model.state_dict())
     given = inputs_of(draw, KINDS[kind_name].dialect, model.config, has_types)
-    if KINDS[kind_name].dialect in (*ROTATING, "alibi"):
+    if KINDS[kind_name].dialect in PADS_RIGHT:
         with_defined_rows(given, model.config.pad_token_id)
     if is_on_decoder(KINDS[kind_name].dialect, head):
         with_ends(draw, given, model.config.eos_token_id, model.config.vocab_size)

@@ -100,15 +100,16 @@ TEST(TextClassifier, RefusesAModelOfImages) {
 }
 
 TEST(TextClassifier, ATextHasTheScoresThatItHasAlone) {
-  const auto emotions = model("emotions");
-  const torch::Tensor all = emotions.scores(kTexts);
-  for (const int64_t batch_size : {1, 2, 3}) {
-    const torch::Tensor again =
-        emotions.scores(kTexts, TextClassifyOptions().batch_size(batch_size));
-    EXPECT_TRUE(all.allclose(again, 1e-5, 1e-6));
+  for (const std::string name : {"emotions", "lengths"}) {
+    const auto own = model(name);
+    const torch::Tensor all = own.scores(kTexts);
+    for (const int64_t batch_size : {1, 2, 3}) {
+      const torch::Tensor again = own.scores(kTexts, TextClassifyOptions().batch_size(batch_size));
+      EXPECT_TRUE(all.allclose(again, 1e-5, 1e-6));
+    }
+    for (std::size_t i = 0; i < kTexts.size(); ++i)
+      EXPECT_TRUE(all[static_cast<int64_t>(i)].allclose(own.scores({kTexts[i]})[0], 1e-5, 1e-6));
   }
-  for (std::size_t i = 0; i < kTexts.size(); ++i)
-    EXPECT_TRUE(all[static_cast<int64_t>(i)].allclose(emotions.scores({kTexts[i]})[0], 1e-5, 1e-6));
 }
 
 TEST(TextClassifier, FreezesAsFreezeDoes) {

@@ -119,7 +119,7 @@ struct EncoderOptions {
   /// A relative position bias of all layers by the places of tokens and their boxes: LayoutLMv3.
   TORCH_ARG(std::optional<DocumentPositionBiasOptions>, document_bias) = std::nullopt;
   /// Projects last_hidden_state to this width, by output_projection, without a bias: EmbeddingGemma
-  /// 2. Without a pooled output. None unless set.
+  /// 2, OPT. What is pooled is a row of it, without a pooler. None unless set.
   TORCH_ARG(std::optional<int64_t>, output_dim) = std::nullopt;
   /// What is returned for a whole sequence.
   TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;

@@ -23,11 +23,6 @@ namespace {
 
 constexpr const char* kDecoder = "Decoder";
 
-// The width of what the output layer reads.
-int64_t output_width(const EncoderOptions& model) {
-  return model.output_dim().value_or(model.encoder().layer().d_model());
-}
-
 void check_decoder(const DecoderOptions& options) {
   const EncoderOptions& model = options.model();
   const auto& tokens = model.embeddings();
@@ -76,14 +71,7 @@ at::Tensor scaled_logits(const DecoderOptions& options, const at::Tensor& produc
 }
 
 bool depends_on_length(const EncoderOptions& options) {
-  const TransformerEncoderOptions& stack = options.encoder();
-  const auto depends = [](const TransformerLayerOptions& layer) {
-    return layer.rotary() && layer.rotary()->rotary().length_dependent() &&
-           layer.rotary()->length_rule() != LengthRule::Fixed;
-  };
-  return stack.layers().empty()
-             ? depends(stack.layer())
-             : std::any_of(stack.layers().begin(), stack.layers().end(), depends);
+  return !rotaries_by_length(options).empty();
 }
 
 int64_t most_tokens(const DecoderOptions& options) {

@@ -76,8 +76,8 @@ void check_encoder(const EncoderOptions& options) {
                     "mask. Got ",
                     is_text ? "token ids" : "features");
   TORCH_CHECK_VALUE(
-      !options.output_dim() || (is_text && options.pooling() == encoder::Pooling::None),
-      "[Encoder] output_dim must be of an encoder of token ids without a pooled output. Got "
+      !options.output_dim() || (is_text && !has_pooling_weights(options)),
+      "[Encoder] output_dim must be of an encoder of token ids whose pooling has no weights. Got "
       "another");
   TORCH_CHECK_VALUE(!options.transformer() || is_text,
                     "[Encoder] transformer must be of an encoder of token ids. Got ",

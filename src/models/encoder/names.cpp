@@ -299,6 +299,9 @@ LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSo
                                  const std::string& prefix, bool drops_later) {
   KeyMap map;
   if (drops_later) map = encoder_later_layers(config, source, prefix);
+  const std::string shared = config.structure.shared;
+  if (!shared.empty() && find_entry(source, encoder_token_table_names(config, prefix).front()))
+    map.emplace_back(shared, "");  // not the encoder's, which has its own
   for (KeyRule& rule : encoder_key_map(config)) map.push_back(std::move(rule));
   return LoadOptions().prefix(prefix).cast(true).key_map(std::move(map));
 }

@@ -14,6 +14,7 @@
 #include "posenc/positions/sinusoid/positions.h"
 #include "positions/functional/lookup.h"
 #include "positions/nn/augmented_positions.h"
+#include "positions/nn/rotary_embedding_internals.h"
 
 namespace posenc {
 
@@ -148,6 +149,30 @@ at::Tensor decoder_ids(const EncoderOptions& options, const at::Tensor& ids) {
 at::Tensor kept_rows(const EncoderOptions& options, const EncoderInputs& inputs) {
   const at::Tensor& mask = inputs.attention_mask();
   return options.zero_hidden_padding() && mask.defined() ? mask.ne(0) : at::Tensor();
+}
+
+std::vector<RotaryOptions> rotaries_by_length(const EncoderOptions& options) {
+  std::vector<RotaryOptions> found;
+  const auto add = [&](const TransformerLayerOptions& layer) {
+    const bool depends = layer.rotary() && layer.rotary()->rotary().length_dependent() &&
+                         layer.rotary()->length_rule() != LengthRule::Fixed;
+    if (depends) found.push_back(layer.rotary()->rotary());
+  };
+  const TransformerEncoderOptions& stack = options.encoder();
+  if (stack.layers().empty()) add(stack.layer());
+  for (const TransformerLayerOptions& layer : stack.layers()) add(layer);
+  return found;
+}
+
+int64_t frequency_group(const std::vector<RotaryOptions>& rotaries, int64_t length) {
+  int64_t group = 0;
+  for (const RotaryOptions& rotary : rotaries)
+    group = std::max(group, frequency_length(rotary, length));
+  return group;
+}
+
+int64_t output_width(const EncoderOptions& options) {
+  return options.output_dim().value_or(options.encoder().layer().d_model());
 }
 
 int64_t tokens_before_patches(const EncoderOptions& options) {

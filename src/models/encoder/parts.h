@@ -3,6 +3,7 @@
 #include <c10/util/FunctionRef.h>
 
 #include <optional>
+#include <vector>
 
 #include "posenc/models/encoder.h"
 
@@ -54,6 +55,15 @@ const char* input_name(const EncoderOptions& options);
 
 /// The rotary embedding of a layer that has an attention or is a conformer's; null without one.
 RotaryEmbedding rotary_of_layer(const torch::nn::Module& layer);
+
+/// The width of last_hidden_state.
+int64_t output_width(const EncoderOptions& options);
+
+/// The rotary embeddings whose frequencies depend on how long a sequence is; empty without any.
+std::vector<RotaryOptions> rotaries_by_length(const EncoderOptions& options);
+/// The same for all lengths that have the same frequencies: sequences of other lengths would change
+/// one another in a batch.
+int64_t frequency_group(const std::vector<RotaryOptions>& rotaries, int64_t length);
 
 /// The tokens of images before those of their patches: class tokens and registers.
 int64_t tokens_before_patches(const EncoderOptions& options);

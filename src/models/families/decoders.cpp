@@ -181,13 +181,11 @@ constexpr EmbeddingsStructure kBloomTables = {.position_ids = PositionIds::None,
 constexpr EmbeddingsStructure kMptTables = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_padding = false, .has_types = false, .has_dropout = false, .tokens = "wte"};
 
-constexpr HeadStructures kBloomHeads = {.sequence = heads::kOfLastToken, .token = heads::kToken, .question = heads::kQuestion};
-
 constexpr DecoderStructure kMptDecoder = {.max_tokens_setting = "max_seq_len", .check = check_mpt};
 
 constexpr ModelType kDecoderTypes[] = {
     {.type = "bloom", .embeddings = "nomic", .tables = &kBloomTables, .layers = &kBloomLayers,
-     .heads = &kBloomHeads, .decoder = &kPlainDecoder, .prefix = "transformer."},
+     .heads = &heads::kGpt, .decoder = &kPlainDecoder, .prefix = "transformer."},
     {.type = "esmc", .embeddings = "llama", .rotary = "llama", .layers = &kEsmcLayers,
      .heads = &kEsmcHeads, .prefix = "esmc."},
     {.type = "eurobert", .embeddings = "llama", .rotary = "llama", .layers = &kEuroBertLayers,
@@ -198,7 +196,7 @@ constexpr ModelType kDecoderTypes[] = {
     {.type = "mistral", .embeddings = "llama", .rotary = "llama", .layers = &kMistralLayers,
      .heads = &heads::kDecoder, .decoder = &kPlainDecoder, .prefix = "model."},
     {.type = "mpt", .embeddings = "llama", .tables = &kMptTables, .layers = &kMptLayers,
-     .heads = &kBloomHeads, .decoder = &kMptDecoder, .prefix = "transformer."},
+     .heads = &heads::kGpt, .decoder = &kMptDecoder, .prefix = "transformer."},
     {.type = "qwen2", .embeddings = "llama", .rotary = "llama", .layers = &kQwen2Layers,
      .heads = &heads::kDecoder, .decoder = &kPlainDecoder, .prefix = "model.",
      .old_prefix = "transformer."},

@@ -1,4 +1,4 @@
-// Gemma, Gemma 2, Gemma 3 and EmbeddingGemma 2.
+// Gemma, Gemma 2, Gemma 3, EmbeddingGemma 2, and the encoder of T5Gemma.
 
 #include <cmath>
 
@@ -41,10 +41,9 @@ void set_gemma2_layers(const Settings& config, TransformerLayerOptions& layer) {
   layer.post_norms(true).attention_scale(1.0 / std::sqrt(scalar));
 }
 
-void read_gemma2(const Settings& config, const ModelType&, EncoderOptions& options) {
+void set_gemma2(const Settings& config, EncoderOptions& options) {
   constexpr const char* kSoftcap = "attn_logit_softcapping";
   TransformerLayerOptions& layer = own_layer(options);
-  refuse_both_ways(config);
   set_gemma2_layers(config, layer);
   layer.attention_softcap(config.real_if(kSoftcap));
   if (!(layer.attention_softcap().value_or(1.0) > 0)) config.refuse(kSoftcap, "must be positive");
@@ -53,6 +52,19 @@ void read_gemma2(const Settings& config, const ModelType&, EncoderOptions& optio
   set_layers(options, sliding, [&](TransformerLayerOptions& other) {
     other.window(window_of(config, options.causal()));
   });
+}
+
+void read_gemma2(const Settings& config, const ModelType&, EncoderOptions& options) {
+  refuse_both_ways(config);
+  set_causal(config, options);
+  set_gemma2(config, options);
+}
+
+// Where there is no mask, padding is found by its id.
+void read_t5gemma(const Settings& config, const ModelType&, EncoderOptions& options) {
+  options.causal(false).pad_token_id(config.integer_if("pad_token_id"));
+  options.masks_padding(options.pad_token_id().has_value());
+  set_gemma2(config, options);
 }
 
 void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions& options) {
@@ -144,6 +156,14 @@ constexpr EncoderLayerKeys kGemma3Keys[] = {{
     .post_norm1 = "post_attention_layernorm", .post_norm2 = "post_feedforward_layernorm",
     .q_norm = "self_attn.q_norm", .k_norm = "self_attn.k_norm"}};
 
+constexpr EncoderLayerKeys kT5GemmaKeys[] = {{
+    .layer = "layers.*.",
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",
+    .out = "self_attn.o_proj", .wide = "mlp.gate_proj", .gate = "mlp.up_proj",
+    .narrow = "mlp.down_proj", .norm1 = "pre_self_attn_layernorm",
+    .norm2 = "pre_feedforward_layernorm", .post_norm1 = "post_self_attn_layernorm",
+    .post_norm2 = "post_feedforward_layernorm"}};
+
 constexpr EncoderStructure plus_one(EncoderStructure structure, const char* reads = "") {
   structure.norm_kind = NormKind::RMSPlusOne;
   structure.reads = reads;
@@ -152,6 +172,12 @@ constexpr EncoderStructure plus_one(EncoderStructure structure, const char* read
 constexpr EncoderStructure kGemmaLayers = plus_one(layers::llama(read_gemma));
 constexpr EncoderStructure kGemma2Layers =
     plus_one(layers::llama(read_gemma2, kGemma3Keys), "attn_logit_softcapping");
+constexpr EncoderStructure t5gemma() {
+  EncoderStructure structure = plus_one(layers::llama(read_t5gemma, kT5GemmaKeys), "attn_logit_softcapping");
+  structure.beside = "decoder";
+  return structure;
+}
+constexpr EncoderStructure kT5GemmaLayers = t5gemma();
 // transformers ignores a softcap of scores.
 constexpr EncoderStructure kGemma3Layers = {.keys = kGemma3Keys, .embeddings = "", .norm_first = true,
     .norm_kind = NormKind::RMSPlusOne, .feed_forward = FeedForward::Gated, .last_norm = "norm",
@@ -177,12 +203,17 @@ constexpr ModelType kGemmaTypes[] = {
      .rotary = "gemma4", .rope = rope::kGemma4, .layers = &kEmbeddingGemma2Layers,
      .prefix = "language_model."},
     {.type = "gemma", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "llama",
-     .layers = &kGemmaLayers, .decoder = &kGemmaDecoder, .prefix = "model."},
+     .layers = &kGemmaLayers, .heads = &heads::kLabels, .decoder = &kGemmaDecoder,
+     .prefix = "model."},
     {.type = "gemma2", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "llama",
-     .layers = &kGemma2Layers, .decoder = &kGemma2Decoder, .prefix = "model."},
+     .layers = &kGemma2Layers, .heads = &heads::kLabels, .decoder = &kGemma2Decoder,
+     .prefix = "model."},
     {.type = "gemma3_text", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "gemma3",
-     .rope = rope::kGemma3, .layers = &kGemma3Layers, .heads = &heads::kDecoder,
+     .rope = rope::kGemma3, .layers = &kGemma3Layers, .heads = &heads::kLastToken,
      .decoder = &kGemma3Decoder, .prefix = "model."},
+    {.type = "t5_gemma_module", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "llama",
+     .layers = &kT5GemmaLayers, .prefix = "model.encoder.", .old_prefix = "encoder."},
+    {.type = "t5gemma", .part = "encoder"},
 };
 // clang-format on
 

@@ -147,15 +147,15 @@ constexpr ModelType kGptTypes[] = {
     {.type = "codegen", .embeddings = "llama", .tables = &kGptJTables, .rotary = "codegen",
      .rope = rope::kGptJ, .layers = &kCodeGenLayers, .decoder = &kGptJDecoder,
      .prefix = "transformer."},
-    {.type = "gpt2", .embeddings = "gpt2", .layers = &kGpt2Layers, .decoder = &kPlainDecoder,
-     .prefix = "transformer."},
-    {.type = "gpt_bigcode", .embeddings = "gpt2", .layers = &kGptBigCodeLayers,
+    {.type = "gpt2", .embeddings = "gpt2", .layers = &kGpt2Layers, .heads = &heads::kGpt,
      .decoder = &kPlainDecoder, .prefix = "transformer."},
-    {.type = "gpt_neo", .embeddings = "gpt2", .layers = &kGptNeoLayers, .decoder = &kPlainDecoder,
-     .prefix = "transformer."},
+    {.type = "gpt_bigcode", .embeddings = "gpt2", .layers = &kGptBigCodeLayers,
+     .heads = &heads::kGptLabels, .decoder = &kPlainDecoder, .prefix = "transformer."},
+    {.type = "gpt_neo", .embeddings = "gpt2", .layers = &kGptNeoLayers, .heads = &heads::kGpt,
+     .decoder = &kPlainDecoder, .prefix = "transformer."},
     {.type = "gptj", .embeddings = "llama", .tables = &kGptJTables, .rotary = "gptj",
-     .rope = rope::kGptJ, .layers = &kGptJLayers, .decoder = &kGptJDecoder,
-     .prefix = "transformer."},
+     .rope = rope::kGptJ, .layers = &kGptJLayers, .heads = &heads::kGptQuestions,
+     .decoder = &kGptJDecoder, .prefix = "transformer."},
 };
 // clang-format on
 

@@ -102,11 +102,12 @@ constexpr DecoderStructure kGptNeoXDecoder = {.other_head = "embed_out"};
 
 constexpr ModelType kGptNeoXTypes[] = {
     {.type = "falcon", .embeddings = "llama", .tables = &kFalconTables, .rotary = "llama",
-     .rope = {.head_dim_key = ""}, .layers = &kFalconLayers, .decoder = &kPlainDecoder,
-     .prefix = "transformer."},
+     .rope = {.head_dim_key = ""}, .layers = &kFalconLayers, .heads = &heads::kGpt,
+     .decoder = &kPlainDecoder, .prefix = "transformer."},
     {.type = "gpt_neox", .embeddings = "llama", .tables = &kGptNeoXTables, .rotary = "gpt_neox",
      .rope = {.theta_key = "rotary_emb_base", .partial_key = "rotary_pct"},
-     .layers = &kGptNeoXLayers, .decoder = &kGptNeoXDecoder, .prefix = "gpt_neox."},
+     .layers = &kGptNeoXLayers, .heads = &heads::kGpt, .decoder = &kGptNeoXDecoder,
+     .prefix = "gpt_neox."},
 };
 // clang-format on
 

@@ -80,11 +80,13 @@ constexpr EncoderStructure kOlmo3Layers = {.keys = kOlmo2Keys, .embeddings = "",
 
 constexpr ModelType kOlmo2Types[] = {
     {.type = "exaone4", .embeddings = "llama", .rotary = "llama", .layers = &kExaone4Layers,
-     .decoder = &kPlainDecoder, .prefix = "model."},
+     .heads = &heads::kDecoder, .decoder = &kPlainDecoder, .prefix = "model.",
+     .old_prefix = "transformer."},
     {.type = "olmo2", .embeddings = "llama", .rotary = "olmo", .layers = &kOlmo2Layers,
-     .decoder = &kPlainDecoder, .prefix = "model."},
+     .heads = &heads::kLastToken, .decoder = &kPlainDecoder, .prefix = "model."},
     {.type = "olmo3", .embeddings = "llama", .rotary = "olmo3", .rope = rope::kOlmo3,
-     .layers = &kOlmo3Layers, .decoder = &kPlainDecoder, .prefix = "model."},
+     .layers = &kOlmo3Layers, .heads = &heads::kLastToken, .decoder = &kPlainDecoder,
+     .prefix = "model."},
 };
 // clang-format on
 

@@ -13,6 +13,9 @@ namespace posenc::inference {
 FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert,
                           const at::Tensor& multiplied = {});
 
+/// The same encoder with Pooling::None.
+FrozenEncoder without_pooling(const FrozenEncoder& model);
+
 /// What a causal encoder makes of tokens.
 struct CausalRows {
   at::Tensor embeddings;            ///< (rows, D)

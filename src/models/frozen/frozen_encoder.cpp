@@ -317,6 +317,12 @@ FrozenEncoder wrapped(FrozenEncoderParts parts) {
 
 }  // namespace
 
+FrozenEncoder without_pooling(const FrozenEncoder& model) {
+  FrozenEncoderParts parts = FrozenEncoderAccess::parts(model);
+  parts.options.pooling(encoder::Pooling::None);
+  return wrapped(std::move(parts));
+}
+
 FrozenEncoder freeze_part(const EncoderImpl& model, WeightConverter& convert,
                           const at::Tensor& multiplied) {
   return wrapped(frozen_parts(model, convert, multiplied));

@@ -12,8 +12,10 @@
 
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
+#include "models/frozen/freeze_encoder.h"
 #include "models/frozen/frozen_file.h"
 #include "models/frozen/frozen_folder.h"
+#include "models/heads/config.h"
 #include "models/lora/adapted_folder.h"
 #include "models/save/copied_files.h"
 #include "models/save/write_folder.h"
@@ -36,15 +38,26 @@ constexpr uint64_t kMostText = 16'000'000;
 constexpr const char* kFrozenAlready =
     "the model is frozen already; they are merged before that, while its weights are loaded";
 
+// Whether an encoder-decoder is frozen whole: with its head, unless it is a T5EncoderModel, or has
+// an encoder that can be loaded alone.
+bool is_seq2seq(const Settings& config, const hf::ModelType& type, bool with_head) {
+  if (type.seq2seq == nullptr) return false;
+  if (type.layers == nullptr) return true;
+  const nlohmann::json& classes = config.value("architectures");
+  const bool is_alone = classes.is_array() && classes.size() == 1 && classes[0].is_string() &&
+                        classes[0].get<std::string>().ends_with("EncoderModel");
+  return with_head && !is_alone && config.flag("is_encoder_decoder", true);
+}
+
 FrozenContents contents_in(const std::string& folder, bool with_head, const FreezeOptions& options,
                            const LoadOptions& load) {
   const Settings config =
       model_config(kFolderCaller, config_folder(kFolderCaller, folder, load.base()));
   const auto* const type = hf::find_model_type(config.text("model_type", ""));
-  if (type != nullptr && type->seq2seq != nullptr)
-    return frozen_contents(freeze(load_seq2seq_weights(folder, load).model, options));
   if (with_head && inspect_head(folder, load))
     return frozen_contents(freeze(load_classifier(folder, std::nullopt, load), options));
+  if (type != nullptr && is_seq2seq(config, *type, with_head))
+    return frozen_contents(freeze(load_seq2seq_weights(folder, load).model, options));
   return frozen_contents(freeze(load_encoder(folder, load), options));
 }
 
@@ -113,6 +126,14 @@ Frozen with_options(const char* caller, const std::string& folder, Frozen frozen
   return frozen;
 }
 
+// Whether the rows that are pooled are those of the head alone: load_encoder() pools others or
+// none.
+bool pools_for_head(const std::string& folder, const EncoderOptions& frozen) {
+  const Settings config = model_config(kFolderCaller, folder);
+  const std::string part = frozen.patches() ? head_part(config, head::Kind::Image) : "";
+  return read_encoder_config(config, part).options.pooling() != frozen.pooling();
+}
+
 }  // namespace
 
 bool is_frozen_folder(const std::string& folder) {
@@ -146,10 +167,14 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
 
 FrozenEncoder load_and_freeze_encoder(const std::string& folder, const FreezeOptions& options,
                                       const LoadOptions& load) {
+  constexpr const char* kEncoderCaller = "load_and_freeze_encoder";
   if (!is_frozen_folder(folder)) return freeze(load_encoder(folder, load), options);
-  refuse_adapters("load_and_freeze_encoder", load, kFrozenAlready);
-  return with_options("load_and_freeze_encoder", folder,
-                      load_frozen_encoder(folder, as_asked(options)), options);
+  refuse_adapters(kEncoderCaller, load, kFrozenAlready);
+  FrozenEncoder frozen =
+      with_options(kEncoderCaller, folder, load_frozen_encoder(folder, as_asked(options)), options);
+  TORCH_CHECK_VALUE(!frozen.options().transformer(), "[", kEncoderCaller, "] ", folder,
+                    ": must be of an encoder. Got one with a decoder, below a head on that");
+  return pools_for_head(folder, frozen.options()) ? inference::without_pooling(frozen) : frozen;
 }
 
 FrozenClassifier load_and_freeze_classifier(const std::string& folder, const FreezeOptions& options,

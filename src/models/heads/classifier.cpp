@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "core/print_fields.h"
+#include "models/encoder/parts.h"
 
 namespace posenc {
 namespace {
@@ -16,8 +17,7 @@ void check_classifier(const ClassifierOptions& options) {
   TORCH_CHECK_VALUE(head.rows() != head::Rows::Pooled || pools,
                     "[Classifier] the encoder must have a pooled output for rows(Pooled). Got "
                     "Pooling::None");
-  const auto& layer = options.encoder().encoder().layer();
-  int64_t width = layer.d_model();
+  int64_t width = output_width(options.encoder());
   if (head.rows() == head::Rows::Pooled) width = options.encoder().pooler_dim().value_or(width);
   if (head.rows() == head::Rows::FirstAndMean) width *= 2;
   TORCH_CHECK_VALUE(head.d_model() == width,

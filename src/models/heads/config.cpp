@@ -231,7 +231,7 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
                                 EncoderOptions& encoder, int64_t outputs) {
   const auto& layer = encoder.encoder().layer();
   const Rows rows = rows_in(config, structure, encoder);
-  EncoderHeadOptions options(layer.d_model() * (rows == Rows::FirstAndMean ? 2 : 1), outputs);
+  EncoderHeadOptions options(output_width(encoder) * (rows == Rows::FirstAndMean ? 2 : 1), outputs);
   options.rows(rows);
   if (rows == Rows::MeanOfRows || rows == Rows::FirstAndMean)
     options.first_row(tokens_before_patches(encoder));

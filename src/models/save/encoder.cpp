@@ -196,7 +196,11 @@ void set_origin(SavedConfig& saved, const SavePretrainedOptions& options, const 
   } else if (has_head) {
     const std::string_view old = saved.encoder.model.old_prefix;
     origin.prefix = has_questions && old == "transformer." ? old : own;
-  } else if (has_part || origin.prefix.empty()) {  // OPT's class without a head has `decoder.`
+  } else if (has_part) {
+    origin.prefix.clear();
+  } else if (saved.is_part && origin.prefix.empty()) {  // which is no model alone: T5Gemma's
+    origin.prefix = saved.encoder.model.old_prefix;
+  } else if (origin.prefix.empty()) {  // OPT's class without a head has `decoder.`
     origin.prefix = own.substr(own.find('.') + 1);
   }
 }
@@ -292,6 +296,9 @@ PretrainedFolder contents_of(const EncoderImpl& model, const ClassifierImpl* cla
 StateDict encoder_parts(const EncoderImpl& model, const EncoderConfig& config) {
   const LoadOptions names = encoder_save_options(config);
   const io::FormatNames format = encoder_format_names(config);
+  const Seq2SeqStructure* const whole = config.model.seq2seq;  // whose tables may be apart
+  const bool are_tied =
+      whole == nullptr || whole->family->vocabulary(config.settings, *whole).are_tied;
   StateDict tensors;
   const auto parameters = model.named_parameters();
   for (const auto& item : parameters) {
@@ -303,7 +310,7 @@ StateDict encoder_parts(const EncoderImpl& model, const EncoderConfig& config) {
     const auto tied = std::find_if(format.tied.begin(), format.tied.end(),
                                    [&](const auto& one) { return one.name == item.key(); });
     auto in_file = io::names_in_file(item.key(), names);
-    if (tied != format.tied.end()) in_file = {names.prefix() + tied->alias};
+    if (tied != format.tied.end() && are_tied) in_file = {names.prefix() + tied->alias};
     if (in_file.empty()) in_file = {names.prefix() + item.key()};
     const auto layer = item.key().substr(0, item.key().rfind("in_proj_"));
     const auto* const out = parameters.find(layer + "out_proj.weight");

@@ -9,6 +9,7 @@
 #include "models/save/heads.h"
 #include "models/save/same.h"
 #include "models/save/saved_settings.h"
+#include "models/types/model_class.h"
 
 namespace posenc {
 namespace {
@@ -70,7 +71,8 @@ SavedConfig saved_config(const EncoderImpl& model, const SavePretrainedOptions& 
   const EncoderConfig before = read();
   const hf::ModelType* const whole = hf::find_model_type(object["model_type"].get<std::string>());
   const std::string part = whole == nullptr ? "" : whole->part;
-  const bool keeps_whole = part.empty() || !options.rest_of().empty();
+  const bool keeps_whole =
+      part.empty() || !options.rest_of().empty() || hf::model_class_of(before.model.type).empty();
   json own = before.settings.object();
   own["model_type"] = before.model.type;
   set_sizes(own, before.settings, model, before.structure);

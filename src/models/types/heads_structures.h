@@ -124,8 +124,15 @@ inline constexpr HeadStructures kBert = {.sequence = kOfPooler, .token = kToken,
     .masked = kBertMasked};
 inline constexpr HeadStructures kRoberta = {.sequence = of_first("tanh"), .token = kToken,
     .question = kQuestion, .masked = kRobertaMasked};
+// Those of decoders, of which each class of transformers has some.
+inline constexpr HeadStructures kLastToken = {.sequence = kOfLastToken};
+inline constexpr HeadStructures kLabels = {.sequence = kOfLastToken, .token = {.out = "score"}};
 inline constexpr HeadStructures kDecoder = {.sequence = kOfLastToken, .token = {.out = "score"},
     .question = kQuestion};
+inline constexpr HeadStructures kGpt = {.sequence = kOfLastToken, .token = kToken,
+    .question = kQuestion};
+inline constexpr HeadStructures kGptLabels = {.sequence = kOfLastToken, .token = kToken};
+inline constexpr HeadStructures kGptQuestions = {.sequence = kOfLastToken, .question = kQuestion};
 inline constexpr HeadStructures kVisionMean = image_head(Rows::MeanOfRows);
 // clang-format on
 

@@ -301,7 +301,6 @@ constexpr ModelType kOthers[] = {
     {.type = "step3p5_vision", .vision = "step3p7", .rotary = "step3p7_vision",
      .rope = rope::kPatches},
     {.type = "switch_transformers", .lacks = kExperts},
-    {.type = "t5_gemma_module", .rotary = "llama"},
     {.type = "t5gemma2_text", .rotary = "gemma3", .rope = rope::kGemma3},
     {.type = "tapas", .lacks = "embeddings of table cells"},
     {.type = "timesfm2_5", .rotary = "llama"},

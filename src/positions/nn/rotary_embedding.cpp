@@ -36,8 +36,7 @@ const rotary::Dynamic* as_dynamic(const RotaryOptions& o) {
   return std::get_if<rotary::Dynamic>(&o.scaling());
 }
 
-// The length that determines the frequencies. Sequences that are not longer than in pretraining
-// give 0; except for Dynamic, all longer ones give the same length.
+// See frequency_length().
 struct Switched {
   int64_t last;
   template <typename T>
@@ -51,10 +50,6 @@ struct Switched {
     return static_cast<double>(last) > original ? static_cast<int64_t>(original) + 1 : 0;
   }
 };
-
-int64_t switched(const RotaryOptions& o, int64_t last) {
-  return std::visit(Switched{last}, o.scaling());
-}
 
 // Whether rotary_cos_sin() rejects these positions.
 bool is_outside(const torch::Tensor& ids) {
@@ -74,6 +69,10 @@ torch::Tensor detached(const torch::Tensor& t) { return t.defined() ? t.detach()
 bool is_heads(const torch::Tensor& x) { return x.defined() && (x.dim() == 3 || x.dim() == 4); }
 
 }  // namespace
+
+int64_t frequency_length(const RotaryOptions& options, int64_t length) {
+  return std::visit(Switched{length}, options.scaling());
+}
 
 RotaryEmbeddingImpl::RotaryEmbeddingImpl(RotaryEmbeddingOptions options_)
     : options(std::move(options_)) {
@@ -165,15 +164,16 @@ RotaryCosSin RotaryEmbeddingImpl::cos_sin(const torch::Tensor& position_ids, tor
 int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   const RotaryOptions& o = options.rotary();
   if (!o.length_dependent()) return 0;
-  if (options.length_rule() == LengthRule::Fixed) return switched(o, options.length());
+  if (options.length_rule() == LengthRule::Fixed) return frequency_length(o, options.length());
   const rotary::Dynamic* const dynamic = as_dynamic(o);
-  if (dynamic == nullptr || options.length_rule() == LengthRule::PerCall) return switched(o, last);
+  if (dynamic == nullptr || options.length_rule() == LengthRule::PerCall)
+    return frequency_length(o, last);
   const std::unique_lock<std::shared_mutex> writing(state_->lock);
   RotaryLengths& s = state_->lengths;
   const int64_t longest =
       last > 0 && last < dynamic->max_position ? last : std::max(s.longest, last);
   if (longest != s.longest) s = {longest, {}};
-  return switched(o, s.longest);
+  return frequency_length(o, s.longest);
 }
 
 // As in transformers: LongRoPE's other set is copied into the buffer, and rounded if the buffer was
@@ -190,7 +190,7 @@ RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype 
     if (std::holds_alternative<rotary::LongRope>(o.scaling()))
       f.inv_freq = f.inv_freq.to(source.inv_freq.scalar_type());
     if (const RotaryLengths& lengths = source.lengths;
-        lengths.grown.defined() && length == switched(o, lengths.longest))
+        lengths.grown.defined() && length == frequency_length(o, lengths.longest))
       f.inv_freq = lengths.grown;
     f.inv_freq = posenc::sent_to(f.inv_freq, source.inv_freq.device());
   }
@@ -286,7 +286,7 @@ void RotaryEmbeddingAccess::move(RotaryEmbeddingImpl& module, bool casts,
 void RotaryEmbeddingAccess::cast_grown(RotaryEmbeddingImpl& module) {
   const RotaryOptions& o = module.options.rotary();
   RotaryLengths now = lengths(module);
-  const int64_t length = switched(o, now.longest);
+  const int64_t length = frequency_length(o, now.longest);
   if (length == 0 || as_dynamic(o) == nullptr || !module.inv_freq.defined()) return;
   if (!now.grown.defined()) now.grown = rotary_frequencies(o, length).inv_freq;
   now.grown = now.grown.to(module.inv_freq.options());

@@ -10,6 +10,10 @@
 
 namespace posenc {
 
+/// The length that determines the frequencies of a sequence: 0 for those that are not longer than
+/// in pretraining; except for rotary::Dynamic, all longer ones give the same.
+int64_t frequency_length(const RotaryOptions& options, int64_t length);
+
 /// Functions of RotaryEmbedding that it, attention and tests call.
 struct RotaryEmbeddingAccess {
   static RotaryLengths lengths(const RotaryEmbeddingImpl& module);

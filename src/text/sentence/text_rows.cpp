@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "inference/rows/frozen_call.h"
+#include "models/encoder/parts.h"
 #include "tokenizers/tokenizer_access.h"
 
 namespace posenc::text {
@@ -93,6 +94,7 @@ RowRules row_rules(const Tokenizer& tokenizer, const EncoderOptions& options,
     rules.options.truncation(tokenizer::Truncation::LongestFirst).max_length(*max_length);
   rules.takes_types = tokenizer.has_types() && has_types(options);
   rules.needs_equal_lengths = sees_padding(options);
+  rules.rotaries = rotaries_by_length(options);
   return rules;
 }
 
@@ -156,8 +158,11 @@ std::vector<ModelBatch> model_batches(const RowRules& rules, const TokenBatch& b
   const at::Tensor lengths = batch.attention_mask.sum(1);
   const auto* length = lengths.const_data_ptr<int64_t>();
   std::map<int64_t, std::vector<int64_t>> groups;
-  for (int64_t row = 0; row < lengths.size(0); ++row)
-    groups[rules.needs_equal_lengths ? length[row] : 0].push_back(row);
+  for (int64_t row = 0; row < lengths.size(0); ++row) {
+    const int64_t group =
+        rules.needs_equal_lengths ? length[row] : frequency_group(rules.rotaries, length[row]);
+    groups[group].push_back(row);
+  }
   const auto most = static_cast<std::ptrdiff_t>(std::min(most_rows, rules.most_rows));
   std::vector<ModelBatch> batches;
   for (const auto& [same, rows] : groups) {

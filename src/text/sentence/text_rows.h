@@ -22,11 +22,12 @@ using TextPair = std::pair<std::string, std::string>;
 
 /// How a model is given texts, so that each is computed as if it were alone.
 struct RowRules {
-  TokenizerOptions options;           ///< truncation, and padding on the right
-  bool takes_types = false;           ///< whether it is given token types
-  bool needs_equal_lengths = false;   ///< whether padding would change what is computed
-  std::optional<int64_t> padding_id;  ///< what the model takes for padding, unlike the tokenizer
-  int64_t most_rows = INT64_MAX;      ///< of a batch
+  TokenizerOptions options;             ///< truncation, and padding on the right
+  bool takes_types = false;             ///< whether it is given token types
+  bool needs_equal_lengths = false;     ///< whether padding would change what is computed
+  std::vector<RotaryOptions> rotaries;  ///< whose frequencies depend on the longest row of a batch
+  std::optional<int64_t> padding_id;    ///< what the model takes for padding, unlike the tokenizer
+  int64_t most_rows = INT64_MAX;        ///< of a batch
 };
 
 /// The rules for an encoder's rows, and for a head's logits of them.

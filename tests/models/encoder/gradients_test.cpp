@@ -69,11 +69,11 @@ TEST_P(EncoderGradients, AreThoseOfTransformers) {
 INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
                          ::testing::Values("albert", "bart", "bert", "clip", "convbert", "deberta",
                                            "deberta_v2", "deberta_v3", "dinov2", "dinov3",
-                                           "distilbert", "esm", "esm1b", "eurobert", "fnet",
-                                           "gemma3", "gte", "jina", "layoutlm", "luke",
-                                           "mobilebert", "modernbert", "mpnet", "nomic", "qwen3",
-                                           "vit", "wav2vec2_conformer", "wav2vec2_conformer_rotary",
-                                           "xlm", "xlnet"),
+                                           "distilbert", "embedding_gemma2", "esm", "esm1b", "esmc",
+                                           "eurobert", "fnet", "gemma3", "gte", "jina", "layoutlm",
+                                           "luke", "mobilebert", "modernbert", "mpnet", "nomic",
+                                           "qwen3", "ultrabert", "vit", "wav2vec2_conformer",
+                                           "wav2vec2_conformer_rotary", "xlm", "xlnet", "xmod"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

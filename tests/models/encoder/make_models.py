@@ -4,7 +4,7 @@
     make_models.py --out FOLDER
 
 `bert`, `emotions`, a classifier, `reranker`, one with a single label, `entities`, which labels tokens, `answers`, which answers questions, `choices`, a DeBERTa that chooses
-what follows, and `masked`, which fills masks, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer of a few words; `clip` is a pair of encoders, `dinov2` and `vit` are of images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
+what follows, `lengths`, a Llama that classifies, and `masked`, which fills masks, have as many ids as BERT's own vocabulary, so that those of real texts fit, and a tokenizer of a few words; `entailment` is a BART with a head, `t5` the encoder of a T5, `clip` a pair of encoders, `dinov2` and `vit` are of images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
 holds those of `bert` with token types and positions.
 
 In `gradients/`, NAME is a model, and NAME.safetensors has its input, its outputs (`value.last_hidden_state`, and
@@ -80,6 +80,30 @@ def masked():
     return BertForMaskedLM(BertConfig(**SIZES, max_position_embeddings=64))
 
 
+def lengths():
+    """Texts of more than five tokens have other frequencies."""
+    from transformers import LlamaConfig, LlamaForSequenceClassification
+
+    scaling = {"rope_type": "longrope", "short_factor": [1.0, 1.0], "long_factor": [3.0, 9.0], "factor": 4.0, "rope_theta": 100.0, "original_max_position_embeddings": 5}
+    return LlamaForSequenceClassification(LlamaConfig(**SIZES, vocab_size=1000, max_position_embeddings=64, num_labels=3, pad_token_id=0, rope_parameters=scaling))
+
+
+BART = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 4, "encoder_ffn_dim": 24,
+        "decoder_attention_heads": 4, "decoder_ffn_dim": 8, "vocab_size": 40, "max_position_embeddings": 12}  # fmt: skip
+
+
+def entailment():
+    from transformers import BartConfig, BartForSequenceClassification
+
+    return BartForSequenceClassification(BartConfig(**BART))
+
+
+def t5_encoder():
+    from transformers import T5Config, T5EncoderModel
+
+    return T5EncoderModel(T5Config(d_model=16, d_kv=4, d_ff=24, num_layers=2, num_heads=4, vocab_size=40))
+
+
 def save_tokenizer(folder: Path) -> None:
     """A tokenizer of BERT's kind, of the letters and of words that occur in a document."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -128,14 +152,12 @@ def trained():
     """The models whose gradients are compared."""
     import transformers as t
 
-    bart = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 4, "encoder_ffn_dim": 24,
-            "decoder_attention_heads": 4, "decoder_ffn_dim": 8, "vocab_size": 40, "max_position_embeddings": 12}  # fmt: skip
     causal = {**TEXT, "vocab_size": 40, "pad_token_id": 1, "num_key_value_heads": 2, "sliding_window": 2}
     modern = {**TEXT, "num_hidden_layers": 3, "pad_token_id": 1, "global_attn_every_n_layers": 2, "local_attention": 2}
     distilbert = {"dim": 16, "n_heads": 4, "n_layers": 2, "hidden_dim": 24, "vocab_size": 40, "max_position_embeddings": 12}
     return {
         "albert": lambda: t.AlbertModel(t.AlbertConfig(**TEXT, embedding_size=6)),
-        "bart": lambda: t.BartModel(t.BartConfig(**bart)),
+        "bart": lambda: t.BartModel(t.BartConfig(**BART)),
         "bert": lambda: t.BertModel(t.BertConfig(**TEXT)),
         "clip": clip,
         "convbert": lambda: t.ConvBertModel(t.ConvBertConfig(**TEXT, conv_kernel_size=3)),
@@ -149,10 +171,14 @@ def trained():
         "dinov2": dinov2,
         "dinov3": lambda: t.DINOv3ViTModel(t.DINOv3ViTConfig(**IMAGE, num_register_tokens=2, layerscale_value=0.5)),
         "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig(**distilbert)),
+        "embedding_gemma2": lambda: t.EmbeddingGemma2TextModel(t.EmbeddingGemma2TextConfig(
+            **causal, head_dim=6, global_head_dim=8, num_global_key_value_heads=1, hidden_size_per_layer_input=5, embedding_dim=7,
+            layer_types=["sliding_attention", "full_attention"])),
         "esm": lambda: t.EsmModel(t.EsmConfig(
             **TEXT, pad_token_id=1, position_embedding_type="rotary", token_dropout=True, mask_token_id=11)),
         "esm1b": lambda: t.EsmModel(t.EsmConfig(
             **TEXT, pad_token_id=1, position_embedding_type="absolute", emb_layer_norm_before=True, token_dropout=True, mask_token_id=11)),
+        "esmc": lambda: t.EsmcModel(t.EsmcConfig(**TEXT, pad_token_id=1)),
         "eurobert": lambda: t.EuroBertModel(t.EuroBertConfig(**TEXT, pad_token_id=1, num_key_value_heads=2)),
         "fnet": lambda: t.FNetModel(t.FNetConfig(**TEXT)),
         "gemma3": lambda: t.Gemma3TextModel(t.Gemma3TextConfig(
@@ -168,11 +194,13 @@ def trained():
         "nomic": lambda: t.NomicBertModel(t.NomicBertConfig(**TEXT, head_dim=6)),
         "qwen3": lambda: t.Qwen3Model(t.Qwen3Config(
             **causal, head_dim=6, use_sliding_window=True, max_window_layers=1, attention_bias=True)),
+        "ultrabert": lambda: t.UltrabertModel(t.UltrabertConfig(**causal, layer_types=["sliding_attention", "full_attention"])),
         "vit": vit,
         "wav2vec2_conformer": lambda: conformer("relative"),
         "wav2vec2_conformer_rotary": lambda: conformer("rotary"),
         "xlnet": lambda: t.XLNetModel(t.XLNetConfig(
             d_model=16, n_layer=2, n_head=4, d_inner=24, vocab_size=40, clamp_len=3, bi_data=True)),
+        "xmod": lambda: t.XmodModel(t.XmodConfig(**TEXT, languages=["en_XX"], default_language="en_XX", adapter_reduction_factor=3)),
         "xlm": lambda: t.XLMModel(t.XLMConfig(emb_dim=16, n_layers=2, n_heads=4, vocab_size=40, pad_token_id=1)),
     }
 
@@ -268,7 +296,10 @@ def main() -> None:
     drawn(answers()).save_pretrained(out / "answers")
     drawn(choices()).save_pretrained(out / "choices")
     drawn(reranker()).save_pretrained(out / "reranker")
-    for name in ("bert", "emotions", "masked", "entities", "answers", "choices", "reranker"):
+    drawn(lengths()).save_pretrained(out / "lengths")
+    drawn(entailment()).save_pretrained(out / "entailment")
+    drawn(t5_encoder()).save_pretrained(out / "t5")
+    for name in ("bert", "emotions", "masked", "entities", "answers", "choices", "reranker", "lengths"):
         save_tokenizer(out / name)
     write_colbert(out / "colbert")
     for name, make in trained().items():
