@@ -48,7 +48,8 @@ void add_freeze(CLI::App& app) {
   add_threads(*sub);
   add_freezing(*sub, arguments->freezing);
   sub->add_flag("--without-head", arguments->without_head,
-                "the encoder alone, for encode; default: with the head that config.json names");
+                "the encoder alone, for encode; default: with the head that config.json names, or "
+                "the output layer of a language model");
   add_allow_unexpected(*sub, arguments->load);
   add_adapters(*sub, arguments->load);
   sub->footer(

@@ -11,7 +11,7 @@
 #include "cli/generate_sequences.h"
 #include "cli/weights.h"
 #include "posenc/models/decoder.h"
-#include "posenc/models/frozen_decoder.h"
+#include "posenc/models/frozen_file.h"
 
 namespace posenc::cli {
 namespace {
@@ -58,10 +58,14 @@ struct DecoderModel {
 
 DecoderModel model_in(const GenerateArguments& arguments) {
   LoadReport report;
-  Decoder model = load_decoder(arguments.folder, LoadOptions(arguments.load).report(&report));
+  const auto load = LoadOptions(arguments.load).report(&report);
+  DecoderModel model;
+  if (arguments.plain)
+    model.plain = load_decoder(arguments.folder, load);
+  else
+    model.frozen = load_and_freeze_decoder(arguments.folder, arguments.freezing, load);
   note_unexpected("generate", report);
-  if (arguments.plain) return {std::nullopt, std::move(model)};
-  return {freeze(std::move(model), arguments.freezing), Decoder(nullptr)};
+  return model;
 }
 
 int64_t vocab_of(const DecoderModel& model) {

@@ -168,8 +168,8 @@ void load_encoder_of(RerankerParts& parts, const FreezeOptions& options, const L
   const CrossEncoderFolder& folder = parts.folder;
   if (!folder.is_causal) return load_stages_of(parts, options, load);
   TORCH_CHECK_VALUE(!is_frozen_folder(folder.model), kLoader, folder.model,
-                    ": a causal language model that ranks must not be frozen, since what posenc "
-                    "freeze writes lacks its output layer");
+                    ": a causal language model that ranks must not be frozen: only two rows of its "
+                    "output layer are read");
   parts.logits = load_with_logits("load_reranker", folder.model,
                                   tokens_of_score(folder, parts.tokenizer), load);
   parts.encoder = freeze(std::move(parts.logits.encoder), options);

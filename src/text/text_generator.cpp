@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "posenc/models/decoder.h"
-#include "posenc/models/frozen_decoder.h"
+#include "posenc/models/frozen_file.h"
 #include "text/sentence/text_rows.h"
 
 namespace posenc {
@@ -142,7 +142,7 @@ int64_t TextGenerator::vocab_size() const {
 TextGenerator load_text_generator(const std::string& folder, const FreezeOptions& options,
                                   const LoadOptions& load) {
   Tokenizer tokenizer = Tokenizer::from_folder(folder);
-  FrozenDecoder model = freeze(load_decoder(folder, load), options);
+  FrozenDecoder model = load_and_freeze_decoder(folder, options, load);
   auto generation = text::text_generate_options(decoder_generation_settings(folder),
                                                 model.options().model().embeddings()->vocab_size(),
                                                 generate_options_or_error);

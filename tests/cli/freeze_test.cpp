@@ -9,6 +9,7 @@
 
 #include "cli/program.h"
 #include "kernels/dispatch.h"
+#include "kernels/isa.h"
 #include "models/marian/live.h"
 #include "posenc/weights/safetensors.h"
 #include "support/compare.h"
@@ -225,7 +226,8 @@ TEST_F(Freeze, RefusesOtherOptionsSettingsAndFolders) {
   ASSERT_EQ(freeze(live("bert"), {"--int8"}).status, 0);
   auto other = encode;
   other.emplace_back("--bfloat16");
-  expect_refused(posenc(other), "encode", "with which it was frozen. Got another value of weights");
+  expect_refused(posenc(other), "encode",
+                 "with which it was frozen, weights=Int8. Got weights=BFloat16");
   expect_refused(posenc({"freeze", file("frozen"), file("again")}), "freeze",
                  "must hold float32 weights. Got a frozen model");
   expect_refused(posenc({"freeze", live("bert"), live("bert")}), "freeze",

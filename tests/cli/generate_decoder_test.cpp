@@ -151,6 +151,71 @@ TEST_F(GenerateDecoder, FrozenAndPlainAgree) {
   }
 }
 
+// What posenc freeze writes takes the place of the folder, and says what does not fit it.
+TEST_F(GenerateDecoder, TakesTheFrozenFolder) {
+  const std::string model = folder(llama({{"sliding_window", nullptr}}));
+  write_bytes(model + "/tokenizer.json",
+              R"({"added_tokens": [], "model": {"type": "WordLevel", "unk_token": "a", "vocab": )"
+              R"({"a": 0, "b": 1, "c": 2, "d": 3, "e": 4, "f": 5}}, )"
+              R"("pre_tokenizer": {"type": "Whitespace"}})");
+  const auto text = text_file("prompts", "b c\ne\n");
+  const std::vector<std::string> beams = {"--set", "num_beams=3"};
+  int number = 0;
+  for (const std::vector<std::string>& dtypes :
+       std::vector<std::vector<std::string>>{{}, {"--int8", "--int8-block", "64"}}) {
+    const std::string frozen = file("frozen" + std::to_string(number++));
+    std::vector<std::string> freeze = {"freeze", model, frozen};
+    freeze.insert(freeze.end(), dtypes.begin(), dtypes.end());
+    ASSERT_EQ(posenc(freeze).status, 0);
+    EXPECT_FALSE(std::filesystem::exists(frozen + "/model.safetensors"));
+    const auto with = [](std::vector<std::string> words, const std::vector<std::string>& more) {
+      words.insert(words.end(), more.begin(), more.end());
+      return words;
+    };
+    const auto own = found(model, in_, with({"--logits"}, dtypes));
+    const auto of_beams = found(model, in_, with(beams, dtypes));
+    const auto hidden = found(model, in_, dtypes, "encode");
+    const Result lines = posenc(with({"generate", model, "--text", text}, dtypes));
+    EXPECT_EQ(lines.status, 0) << lines.err;
+    for (const auto& same : {std::vector<std::string>(), dtypes}) {
+      const auto got = found(frozen, in_, with({"--logits"}, same));
+      EXPECT_TRUE(bit_equal(got["logits"], own["logits"]));
+      EXPECT_TRUE(bit_equal(got["last_hidden_state"], own["last_hidden_state"]));
+      const auto again = found(frozen, in_, with(beams, same));
+      EXPECT_TRUE(torch::equal(again["sequences"], of_beams["sequences"]));
+      EXPECT_TRUE(bit_equal(again["sequences_scores"], of_beams["sequences_scores"]));
+      EXPECT_TRUE(bit_equal(found(frozen, in_, same, "encode")["last_hidden_state"],
+                            hidden["last_hidden_state"]));
+      EXPECT_EQ(posenc(with({"generate", frozen, "--text", text}, same)).out, lines.out);
+    }
+    EXPECT_NE(posenc({"inspect", frozen}).out.find("a decoder-only language model"),
+              std::string::npos);
+    std::filesystem::remove(file("out"));
+    expect_nothing(frozen, in_, {"--plain"}, "must hold float32 weights. Got a frozen model");
+    expect_refused(posenc({"freeze", frozen, file("again")}), "freeze",
+                   "must hold float32 weights. Got a frozen model");
+    if (!dtypes.empty()) continue;
+    expect_nothing(frozen, in_, {"--int8"},
+                   "must be left out, or be those with which it was frozen, weights=Float32. Got "
+                   "weights=Int8");
+    expect_refused(posenc({"generate", frozen, "--text", text, "--bfloat16"}), "generate",
+                   "weights=Float32. Got weights=BFloat16");
+  }
+}
+
+// Without its output layer a language model is an encoder.
+TEST_F(GenerateDecoder, AFrozenFolderMayLackTheOutputLayer) {
+  const std::string whole = folder(), layers = folder(llama({{"architectures", {"LlamaModel"}}}));
+  ASSERT_EQ(posenc({"freeze", whole, file("one"), "--without-head"}).status, 0);
+  ASSERT_EQ(posenc({"freeze", layers, file("two"), "--allow-unexpected"}).status, 0);
+  const auto expected = found(whole, in_, {}, "encode")["last_hidden_state"];
+  for (const char* const name : {"one", "two"}) {
+    EXPECT_TRUE(bit_equal(found(file(name), in_, {}, "encode")["last_hidden_state"], expected));
+    std::filesystem::remove(file("out"));
+    expect_nothing(file(name), in_, {}, "must be a frozen Decoder. Got one of kind Encoder");
+  }
+}
+
 // Each token has the largest logit after those before it.
 TEST_F(GenerateDecoder, LogitsOfWhatWasFoundLeadToIt) {
   const std::string model = folder();

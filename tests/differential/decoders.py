@@ -1,5 +1,5 @@
 """Decoder-only language models in folders with random settings and weights, written by transformers and as other releases and
-tools wrote them: `posenc generate --logits` and `posenc encode`, frozen and plain, and searches with random settings.
+tools wrote them: `posenc generate --logits` and `posenc encode`, frozen and plain, searches with random settings, and `posenc freeze`.
 
 A row's result has to be that of transformers for the row alone, without its padding, which is on either side. Logits and hidden
 states may differ by 1e-5 of the largest and eight times by what transformers itself is off from float64.
@@ -230,6 +230,24 @@ def encoded(programs: Programs, given: dict[str, Tensor]) -> dict[str, Tensor] |
     return done.stderr.strip() if done.returncode else load_file(out)
 
 
+def check_frozen(draw: Draw, programs: Programs, kind: str, model) -> Failure | None:
+    """What `posenc freeze` writes has the bits of the folder that it was made of."""
+    how = draw.choice([[], ["--int8"], ["--int8", "--int8-block", "64"], ["--bfloat16"], ["--compute-bfloat16"]])
+    folder, frozen = programs.folder / "model", programs.folder / "frozen"
+    file, out = programs.folder / "in.safetensors", programs.folder / "out.safetensors"
+    save_file(rows_of(draw, model.config.vocab_size, configs.LEAST_POSITIONS - 4), file)
+    done = programs.posenc("freeze", folder, frozen, *how)
+    why = done.stderr.strip() if done.returncode else ""
+    for command in [["generate", "--logits"], ["encode"]] if model.has_table else [["generate", "--logits"]]:
+        found = []
+        for place, options in ((folder, how), (frozen, draw.choice([[], how]))):
+            done = programs.posenc(*command, place, "--in", file, "--out", out, *options)
+            found.append(done.stderr.strip() if done.returncode else out.read_bytes())
+        if not why and found[0] != found[1]:
+            why = f"{command[0]} of the frozen folder: {found[1] if isinstance(found[1], str) else 'other bits'}"
+    return Failure(f"{kind} freeze {' '.join(how)} {config_in(programs)}", why) if why else None
+
+
 def theirs(model, given: dict[str, Tensor], settings: dict) -> tuple[list[list[int]], list[float]]:
     """Rows and scores of transformers, each prompt alone."""
     model, kept = generation.without_nulls(model, settings)
@@ -336,8 +354,9 @@ def one(draw: Draw, programs: Programs, kind: str) -> tuple[int, list[Failure]]:
     folder = programs.folder / "model"
     model = model_of(draw, folder, kind)
     failures = check_logits(draw, programs, kind, model, configs.LEAST_POSITIONS - 4)
+    frozen = check_frozen(draw, programs, kind, model)
     subject = with_settings(draw, folder, kind, model, 8)
-    found = [check_search(draw, programs, subject, number == SEARCHES, 8) for number in range(SEARCHES + 1)]
+    found = [frozen] + [check_search(draw, programs, subject, number == SEARCHES, 8) for number in range(SEARCHES + 1)]
     found.append(check_refusal(draw, programs, model))
     return 3 + len(found), failures + [failure for failure in found if failure]
 

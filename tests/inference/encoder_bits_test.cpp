@@ -1,7 +1,7 @@
 // Frozen encoders of whole models with windows, in any dtype of weights and products, give the same
 // bits with any number of threads, and with every instruction set that rounds alike; so do the
-// tokens and the scores of a Transformer's beams. The set is chosen once in a process, so this
-// program is started again with each.
+// logits of decoders, and the tokens and the scores of their beams and of a Transformer's. The set
+// is chosen once in a process, so this program is started again with each.
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,8 @@
 #include "inference/models.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
+#include "modules/drawn_module.h"
+#include "posenc/models/frozen_decoder.h"
 #include "posenc/models/frozen_encoder.h"
 #include "support/temp_dir.h"
 #include "support/threads.h"
@@ -25,7 +27,7 @@ namespace posenc::testing {
 namespace {
 
 constexpr const char* kResult = "POSENC_ENCODER_BITS";  // the file that a started process writes
-constexpr int kModels = 6;
+constexpr int kModels = 6, kDecoders = 8;
 
 // A model whose layers differ in their windows, up to a few blocks of queries wide.
 nlohmann::json any_config(Dice& dice, int number) {
@@ -123,6 +125,63 @@ std::string found_by(int number) {
   return line + "\n";
 }
 
+// A decoder-only language model with softcaps, squares of ReLU, clipped projections, ALiBi, or one
+// of the norms of queries and keys.
+nlohmann::json any_decoder(Dice& dice, int number) {
+  static const char* const kTypes[] = {"gemma2", "nemotron", "olmo",     "bloom",
+                                       "olmo2",  "cohere",   "stablelm", "hunyuan_v1_dense"};
+  const int64_t heads = dice(1, 3), head_dim = 8 * dice(1, 3), layers = dice(1, 3);
+  nlohmann::json config = {{"model_type", kTypes[number]},
+                           {"vocab_size", 50},
+                           {"hidden_size", heads * head_dim},
+                           {"num_attention_heads", heads},
+                           {"n_head", heads},
+                           {"num_key_value_heads", number % 2 == 0 ? heads : 1},
+                           {"head_dim", head_dim},
+                           {"num_hidden_layers", layers},
+                           {"n_layer", layers},
+                           {"intermediate_size", dice(3, 50)},
+                           {"max_position_embeddings", 512},
+                           {"sliding_window", dice(2, 20)},
+                           {"query_pre_attn_scalar", head_dim},
+                           {"clip_qkv", 0.5},
+                           {"use_qk_norm", true},
+                           {"qk_layernorm", true},
+                           {"tie_word_embeddings", true}};
+  if (number == 0)
+    config.update({{"attn_logit_softcapping", 0.5}, {"final_logit_softcapping", 2.0}});
+  return config;
+}
+
+// The bits of its logits for a prompt, and what it finds for prompts of unequal lengths.
+std::string bits_of_decoder(int number) {
+  Dice dice(500 + number);
+  const nlohmann::json config = any_decoder(dice, number);
+  Decoder decoder = drawn(Decoder(decoder_options_from_hf(config.dump())));
+  std::vector<std::vector<int64_t>> prompts(static_cast<std::size_t>(dice(1, 7)));
+  for (auto& prompt : prompts)
+    for (int64_t i = dice(1, 70); i > 0; --i) prompt.push_back(dice(0, 49));
+  const auto ids = torch::tensor(prompts.front()).unsqueeze(0);
+  const auto options = GenerateOptions(0, kEnd).num_beams(2).max_new_tokens(8);
+  std::string line = config.dump();
+  for (const FreezeOptions& one : every_dtype()) {
+    const auto frozen = freeze(decoder, one);
+    std::set<std::string> all;
+    for (const int threads : {1, 2, 3, 4}) {
+      const Threads guard(threads);
+      std::ostringstream found;
+      found << fnv(frozen.forward(ids).logits.contiguous());
+      for (const auto& of_prompt : generate(frozen, prompts, options))
+        for (const Hypothesis& best : of_prompt)
+          found << best.tokens << std::hexfloat << best.score;
+      all.insert(found.str());
+    }
+    EXPECT_EQ(all.size(), 1U) << "threads change the bits of " << line;
+    line += " " + *all.begin();
+  }
+  return line + "\n";
+}
+
 // What a started process runs; in other processes it is skipped as disabled.
 TEST(EncoderBits, DISABLED_OfThisProcess) {
   const char* const file = std::getenv(kResult);
@@ -130,6 +189,7 @@ TEST(EncoderBits, DISABLED_OfThisProcess) {
   const torch::NoGradGuard no_grad;
   std::string all;
   for (int number = 0; number < kModels; ++number) all += bits_of(number) + found_by(number);
+  for (int number = 0; number < kDecoders; ++number) all += bits_of_decoder(number);
   std::ofstream(file) << all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "modules/drawn_module.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/frozen_classifier.h"
+#include "posenc/models/frozen_decoder.h"
 #include "posenc/models/frozen_encoder.h"
 #include "posenc/models/frozen_file.h"
 #include "posenc/positions/rotary/rotary_preset.h"
@@ -88,6 +90,25 @@ inline FreezableModel of_classifier(const std::string& name, const ClassifierOpt
           [=](const FreezeOptions& freezing, const std::string& file) -> FreezableModel::Run {
             return [=, frozen = frozen_by(model, freezing, file, load_frozen_classifier)] {
               return frozen.forward(ids).logits;
+            };
+          }};
+}
+
+inline FreezableModel of_decoder(const std::string& name, const DecoderOptions& options) {
+  auto model = drawn(Decoder(options));
+  const auto run = [](auto&& any) {
+    const auto ids = torch::tensor({{3, 4, 5, 6, 7}, {8, 9, 10, 3, 1}});
+    const auto mask = torch::tensor({{1, 1, 1, 1, 1}, {1, 1, 1, 1, 0}});
+    const auto logits = any.forward(ids, DecoderInputs().attention_mask(mask)).logits;
+    const auto of_texts = score(any, {{3, 4, 5, 6, 7}, {8, 9}});
+    return torch::cat({logits.index({mask.ne(0)}).flatten(),
+                       torch::tensor(of_texts[0], torch::kFloat),
+                       torch::tensor(of_texts[1], torch::kFloat)});
+  };
+  return {name, model.ptr(), [=] { return run(*Decoder(model).ptr()); },
+          [=](const FreezeOptions& freezing, const std::string& file) -> FreezableModel::Run {
+            return [=, frozen = frozen_by(model, freezing, file, load_frozen_decoder)] {
+              return run(frozen);
             };
           }};
 }
@@ -280,12 +301,23 @@ inline std::vector<FreezableModel> freezable_encoders() {
   };
 }
 
-/// Heads, and Transformers.
+/// Heads, decoders, and Transformers.
 inline std::vector<FreezableModel> freezable_tasks() {
   const auto ids = torch::tensor({{3, 4, 5, 6, 7}, {8, 9, 10, 3, 1}});
   auto head = EncoderHeadOptions(8, 12).dense(8).norm(1e-5).tied(true);
   const EncoderOptions encoder(EncoderEmbeddingsOptions(12, 8).position_rows(9),
                                TransformerEncoderOptions(TransformerLayerOptions(8, 2).d_ff(7), 1));
+  const auto causal = TransformerLayerOptions(8, 2).d_ff(7).norm_first(true);
+  const auto language_model = [](const TransformerLayerOptions& layer, int64_t positions = 0) {
+    using embeddings::PositionIds;
+    return EncoderOptions(EncoderEmbeddingsOptions(12, 8)
+                              .type_vocab_size(0)
+                              .norm(embeddings::Norm::None)
+                              .position_ids(positions > 0 ? PositionIds::Arange : PositionIds::None)
+                              .position_rows(std::max<int64_t>(positions, 1)),
+                          TransformerEncoderOptions(layer, 2).norm(true))
+        .causal(true);
+  };
   return {
       of_classifier("labels",
                     ClassifierOptions(encoder, head::Kind::Sequence,
@@ -307,6 +339,17 @@ inline std::vector<FreezableModel> freezable_tasks() {
                     ClassifierOptions(encoder, head::Kind::Token,
                                       EncoderHeadOptions(8, 3).dense(5).dense2(8)),
                     ids),
+      of_decoder("tied",
+                 DecoderOptions(language_model(TransformerLayerOptions(causal).window(2).rotary(
+                                    RotaryEmbeddingOptions(rotary_preset("llama", 4)))))
+                     .tied(true)
+                     .logit_softcap(2.0)),
+      of_decoder(
+          "with positions",
+          DecoderOptions(
+              language_model(TransformerLayerOptions(causal).parallel(Parallel::SharedNorm), 9))
+              .head_bias(true)
+              .logit_scale(0.3)),
       of_transformer("Transformer", TransformerOptions(12, 12).num_heads(2).d_model(8).d_ff(7).tie(
                                         Tying::ThreeWay)),
       of_transformer("BART", TransformerOptions(12, 12)

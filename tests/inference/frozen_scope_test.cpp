@@ -11,6 +11,7 @@
 #include "modules/drawn_module.h"
 #include "posenc/inference/score.h"
 #include "posenc/models/frozen_classifier.h"
+#include "posenc/models/frozen_decoder.h"
 #include "posenc/models/frozen_encoder.h"
 #include "support/threads.h"
 
@@ -231,6 +232,53 @@ TEST(FrozenScope, PositionsHaveTheSameBitsForAnyNumberOfThreads) {
       const auto got = results_of(freeze(model).forward(given.input, given.inputs));
       if (first.empty()) first = got;
       EXPECT_TRUE(same_bits(got, first)) << threads;
+    }
+  }
+}
+
+// What a decoder gives: logits, and the log probabilities of texts and of what it finds.
+std::vector<torch::Tensor> results_of(const FrozenDecoder& frozen) {
+  const auto ids = torch::arange(5, 45).view({2, 20});
+  std::vector<torch::Tensor> all = {frozen.forward(ids).logits};
+  const std::vector<std::vector<int64_t>> texts = {{5, 6, 7, 8}, {9}, {5, 6, 11}};
+  const PromptCache cache(frozen, {5, 6});
+  for (const auto& found :
+       generate(frozen, texts, GenerateOptions(0, 2).num_beams(2).max_new_tokens(5), &cache))
+    all.push_back(torch::tensor(found[0].score, torch::kFloat));
+  for (const auto& one : score(frozen, texts)) all.push_back(torch::tensor(one, torch::kFloat));
+  return all;
+}
+
+class EveryDecoder : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(FrozenScope, EveryDecoder, ::testing::ValuesIn(decoder_model_types()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(EveryDecoder, IsFrozenAndRunsTheSameEverywhere) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(testing::seed(1));
+  auto model = drawn(Decoder(decoder_options_from_hf(config_of(GetParam()).dump())));
+  for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
+    const auto how = FreezeOptions().weights(weights);
+    const FrozenDecoder before = freeze(model, how);
+    const auto expected = results_of(before);
+    const auto expect_same = [&] {
+      EXPECT_TRUE(same_bits(results_of(freeze(model, how)), expected));
+      EXPECT_TRUE(same_bits(results_of(before), expected));
+    };
+    {
+      SCOPED_TRACE("float64 by default");
+      const DefaultDouble guard;
+      expect_same();
+    }
+    {
+      SCOPED_TRACE("autocast");
+      const Autocast guard;
+      expect_same();
+    }
+    for (const int threads : {1, 2, 4}) {
+      SCOPED_TRACE(threads);
+      const testing::Threads guard(threads);
+      expect_same();
     }
   }
 }

@@ -81,7 +81,8 @@ class PromptCache {
 };
 
 /// generate() of a frozen model. Prompts that begin with the tokens of `cache` take their keys and
-/// values from it, with the same result.
+/// values from it, with the same result but for roundings: products of few rows add in another
+/// order, and in 8 bits the scores of few tokens are float32.
 ///
 /// Errors: also c10::ValueError for a cache of another model, and for an `options` of attention.
 std::vector<std::vector<Hypothesis>> generate(const FrozenDecoder& model,

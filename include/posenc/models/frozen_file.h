@@ -50,12 +50,12 @@ void save_frozen(const FrozenTransformer& model, const std::string& path);
 /// The same for a stack.
 void save_frozen(const FrozenTransformerEncoder& model, const std::string& path);
 
-/// Loads what save_frozen() wrote, of an encoder or a classifier, whose encoder it then is. `path`
-/// is the file, or a folder that freeze_folder() wrote. The file is mapped: its weights are not
-/// copied, and processes that load one file share its memory. It may be replaced, as save_frozen()
-/// does, or removed while the model exists, but must not be written to or truncated: reading beyond
-/// its end ends the process. The model has the bits of the one that was saved, under each
-/// instruction set, and has no source that could change.
+/// Loads what save_frozen() wrote, of an encoder, or of a classifier or a decoder, whose encoder it
+/// then is. `path` is the file, or a folder that freeze_folder() wrote. The file is mapped: its
+/// weights are not copied, and processes that load one file share its memory. It may be replaced,
+/// as save_frozen() does, or removed while the model exists, but must not be written to or
+/// truncated: reading beyond its end ends the process. The model has the bits of the one that was
+/// saved, under each instruction set, and has no source that could change.
 ///
 /// Errors: WeightsError for a file that is not a whole frozen model of this kind, written by this
 /// version of the format, or one that was changed; and for a folder whose config.json is another
@@ -74,14 +74,15 @@ FrozenTransformer load_frozen_transformer(const std::string& path,
 FrozenTransformerEncoder load_frozen_transformer_encoder(const std::string& path,
                                                          const LoadFrozenOptions& options = {});
 
-/// Freezes the model in `folder`, which load_classifier(), load_encoder() or load_seq2seq() loads,
-/// and writes the folder `out`: the frozen model in frozen.safetensors, with config.json, the files
-/// of the tokenizer and the other settings as they are; of a model of sentence-transformers also
-/// its stages. What loads texts' models from a folder, load_sentence_encoder() for one, and each
-/// command that freezes take `out` in place of `folder`.
+/// Freezes the model in `folder`, which load_classifier(), load_decoder(), load_encoder() or
+/// load_seq2seq() loads, and writes the folder `out`: the frozen model in frozen.safetensors, with
+/// config.json, the files of the tokenizer and the other settings as they are; of a model of
+/// sentence-transformers also its stages. What loads texts' models from a folder,
+/// load_sentence_encoder() for one, and each command that freezes take `out` in place of `folder`.
 ///
-/// A model with a head, by `architectures` in config.json, is frozen with it, unless `with_head` is
-/// false or sentence-transformers uses the encoder alone. The files are put in their places when
+/// A model with a head, by `architectures` in config.json, is frozen with it, and so is a
+/// decoder-only language model, unless that names one without, `with_head` is false, or
+/// sentence-transformers uses the encoder alone. The files are put in their places when
 /// all are written; those of an earlier call are replaced.
 ///
 /// Errors: c10::ValueError for an `out` that is `folder` or one of its stages', and for one that
@@ -105,5 +106,8 @@ FrozenClassifier load_and_freeze_classifier(const std::string& folder,
                                             const FreezeOptions& options = {},
                                             const LoadOptions& load = {},
                                             std::optional<head::Kind> kind = std::nullopt);
+/// The same for load_decoder().
+FrozenDecoder load_and_freeze_decoder(const std::string& folder, const FreezeOptions& options = {},
+                                      const LoadOptions& load = {});
 
 }  // namespace posenc

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "core/check.h"
@@ -183,16 +184,17 @@ int64_t least_new_tokens(const GenerateOptions& options, int64_t columns) {
 
 // What a model without an encoder does not read.
 void check_has_no_source(const GenerateOptions& options) {
-  const std::pair<const char*, bool> others[] = {
-      {"encoder_repetition_penalty", options.encoder_repetition_penalty() != 1.0},
-      {"encoder_no_repeat_ngram_size", options.encoder_no_repeat_ngram_size() != 0},
-      {"coverage_penalty", options.coverage_penalty() != 0.0},
-      {"return_attention", options.return_attention()},
-      {"hidden_columns", !options.hidden_columns().empty()},
-      {"prefixes", !options.prefixes().empty()}};
-  for (const auto& [name, is_set] : others)
-    TORCH_CHECK_VALUE(!is_set, "[generate] ", name,
-                      " must be its default for a model without an encoder. Got another value");
+  const auto check = [](const char* name, const auto& value, const auto& initial) {
+    TORCH_CHECK_VALUE(value == initial, "[generate] ", name,
+                      " must be its default for a model without an encoder. Got ", value);
+  };
+  check("encoder_repetition_penalty", options.encoder_repetition_penalty(), 1.0);
+  check("encoder_no_repeat_ngram_size", options.encoder_no_repeat_ngram_size(), 0);
+  check("coverage_penalty", options.coverage_penalty(), 0.0);
+  check("return_attention", options.return_attention() ? "true" : "false",
+        std::string_view("false"));
+  check("hidden_columns", options.hidden_columns(), std::vector<int64_t>());
+  check("prefixes", options.prefixes().size(), 0U);
 }
 
 // The plan for the lengths of each source.

@@ -47,16 +47,18 @@ class BlockRun {
       if (!mixes(block)) continue;
       MixerRun& mixer = *run_of_[at.block];
       mixer.mix(block.step, input_of(block, stream_));
+      const bool is_last = uses_some(at.block);
       const auto go_on = [&](int64_t begin, int64_t end) {
         const Stream part = stream_.part(begin, end);
+        if (is_last && block.beside) add_beside(*block.beside, part, input_of(block, part));
         mixer.write(block.step, part, begin, block.post, block.after);
         end_block(at, part, begin);
         advance(after(at), part, begin);
       };
-      if (used_rows_ == nullptr || at.block != last_mixer_) {
-        by_rows(stream_.rows, go_on);
-      } else {
+      if (is_last) {
         for (const int64_t row : *used_rows_) go_on(row, row + 1);
+      } else {
+        by_rows(stream_.rows, go_on);
       }
     }
   }
@@ -69,6 +71,8 @@ class BlockRun {
     return {at.block + 1, at.layer + (blocks_[at.block].ends_layer ? 1 : 0)};
   }
 
+  // Whether only some rows are used of what this block and those after it make.
+  bool uses_some(std::size_t block) const { return used_rows_ != nullptr && block == last_mixer_; }
   static bool mixes(const Block& block) { return block.mixers != nullptr && block.mixers->mixes(); }
   static const float* input_of(const Block& block, const Stream& part) {
     return block.is_unnormed ? part.x : part.input;
@@ -83,7 +87,8 @@ class BlockRun {
       } else {
         MixerRun& mixer = *run_of_[at.block];
         mixer.read(block.step, part, input_of(block, part), begin);
-        if (block.beside) add_beside(*block.beside, part, input_of(block, part));
+        if (block.beside && !uses_some(at.block))
+          add_beside(*block.beside, part, input_of(block, part));
         if (block.mixers->mixes()) return;
         mixer.write(block.step, part, begin, block.post, block.after);
       }

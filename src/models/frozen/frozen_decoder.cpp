@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "inference/generate/topk.h"
+#include "inference/layers/module_parts.h"
 #include "inference/rows/activation_rows.h"
 #include "inference/rows/frozen_call.h"
 #include "models/decoder/parts.h"
@@ -85,6 +86,10 @@ FrozenDecoder inference::freeze_by(const DecoderImpl& model, WeightConverter& co
   const FrozenScope scope;
   TORCH_CHECK_VALUE(model.model && model.lm_head,
                     "[freeze] the model and lm_head must be modules. Got an empty holder");
+  const EncoderOptions& described = model.options.model();
+  check_same("model", "options", model.model->options, described);
+  check_same("model.embeddings", "options", model.model->embeddings->options,
+             *described.embeddings());
   const at::Tensor& weight = model.lm_head->effective_weight();
   FrozenDecoderParts parts = {
       model.options,

@@ -8,8 +8,10 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <system_error>
 
+#include "core/print_fields.h"
 #include "models/config/model_folder.h"
 #include "models/config/settings.h"
 #include "models/frozen/freeze_encoder.h"
@@ -49,6 +51,14 @@ bool is_seq2seq(const Settings& config, const hf::ModelType& type, bool with_hea
   return with_head && !is_alone && config.flag("is_encoder_decoder", true);
 }
 
+// Whether config.json names a class without a head, such as LlamaModel.
+bool is_without_head(const Settings& config) {
+  const nlohmann::json& classes = config.value("architectures");
+  if (!classes.is_array() || classes.size() != 1 || !classes[0].is_string()) return false;
+  const auto name = classes[0].get<std::string>();
+  return name.ends_with("Model") && name.find("Head") == std::string::npos;  // GPT2LMHeadModel
+}
+
 FrozenContents contents_in(const std::string& folder, bool with_head, const FreezeOptions& options,
                            const LoadOptions& load) {
   const Settings config =
@@ -58,6 +68,8 @@ FrozenContents contents_in(const std::string& folder, bool with_head, const Free
     return frozen_contents(freeze(load_classifier(folder, std::nullopt, load), options));
   if (type != nullptr && is_seq2seq(config, *type, with_head))
     return frozen_contents(freeze(load_seq2seq_weights(folder, load).model, options));
+  if (with_head && type != nullptr && type->decoder != nullptr && !is_without_head(config))
+    return frozen_contents(freeze(load_decoder(folder, load), options));
   return frozen_contents(freeze(load_encoder(folder, load), options));
 }
 
@@ -102,8 +114,11 @@ StateDict projection_in(const std::string& folder, const LoadOptions& load) {
   return projection;
 }
 
-bool are_defaults(const FreezeOptions& options) {
-  return FreezeOptions(options).threads(0) == FreezeOptions();
+// `weights=Int8`: the fields, but for the number of threads, in which options differ from others.
+std::string differences(const FreezeOptions& options, const FreezeOptions& others) {
+  std::ostringstream text;
+  fields::print_fields(text, FreezeOptions(options).threads(0), FreezeOptions(others).threads(0));
+  return text.str();
 }
 
 // The number of threads is that of the process.
@@ -116,13 +131,12 @@ template <typename Frozen>
 Frozen with_options(const char* caller, const std::string& folder, Frozen frozen,
                     const FreezeOptions& asked) {
   const FreezeOptions own = options_of(frozen);
-  std::string where;
-  const bool differs = fields::differ(FreezeOptions(asked).threads(0),
-                                      FreezeOptions(own).threads(0), fields::Which::All, &where);
-  TORCH_CHECK_VALUE(are_defaults(asked) || !differs, "[", caller, "] ", folder,
+  const std::string got = differences(asked, own);
+  TORCH_CHECK_VALUE(got.empty() || differences(asked, FreezeOptions()).empty(), "[", caller, "] ",
+                    folder,
                     ": the options of freeze() must be left out, or be those with which it was "
-                    "frozen. Got another value of ",
-                    where.substr(std::min<std::size_t>(1, where.size())));
+                    "frozen, ",
+                    differences(own, asked), ". Got ", got);
   return frozen;
 }
 
@@ -185,9 +199,19 @@ FrozenClassifier load_and_freeze_classifier(const std::string& folder, const Fre
   FrozenClassifier frozen =
       with_options("load_and_freeze_classifier", folder,
                    load_frozen_classifier(folder, as_asked(options)), options);
-  TORCH_CHECK_VALUE(!kind || *kind == frozen.options().kind(), "[load_and_freeze_classifier] ",
-                    folder, ": kind must be that of the frozen head. Got another");
+  const head::Kind own = frozen.options().kind();
+  TORCH_CHECK_VALUE(!kind || *kind == own, "[load_and_freeze_classifier] ", folder,
+                    ": kind must be that of the frozen head, ", fields::name_of_enumerator(own),
+                    ". Got ", fields::name_of_enumerator(kind.value_or(own)));
   return frozen;
+}
+
+FrozenDecoder load_and_freeze_decoder(const std::string& folder, const FreezeOptions& options,
+                                      const LoadOptions& load) {
+  if (!is_frozen_folder(folder)) return freeze(load_decoder(folder, load), options);
+  refuse_adapters("load_and_freeze_decoder", load, kFrozenAlready);
+  return with_options("load_and_freeze_decoder", folder,
+                      load_frozen_decoder(folder, as_asked(options)), options);
 }
 
 FrozenSeq2Seq load_and_freeze_seq2seq(const std::string& folder, const FreezeOptions& options,

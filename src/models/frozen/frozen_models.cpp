@@ -260,9 +260,12 @@ void save_frozen(const FrozenTransformerEncoder& model, const std::string& path)
 FrozenEncoder load_frozen_encoder(const std::string& path, const LoadFrozenOptions& options) {
   std::optional<FrozenEncoder> loaded;
   with_frozen_file("load_frozen_encoder", path, options, [&](const FrozenContents& contents) {
-    const bool has_head = contents.kind == KindOf<FrozenClassifier>::kName;
-    loaded = has_head ? frozen_model_of<FrozenClassifier>(contents).encoder()
-                      : frozen_model_of<FrozenEncoder>(contents);
+    if (contents.kind == KindOf<FrozenClassifier>::kName)
+      loaded = frozen_model_of<FrozenClassifier>(contents).encoder();
+    else if (contents.kind == KindOf<FrozenDecoder>::kName)
+      loaded = inference::model_of(frozen_model_of<FrozenDecoder>(contents));
+    else
+      loaded = frozen_model_of<FrozenEncoder>(contents);
   });
   return *loaded;
 }

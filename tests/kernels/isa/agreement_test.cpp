@@ -328,34 +328,46 @@ TEST(KernelBits, LinearInBFloat16) {
   }
 }
 
+void attention_of_a_step(const InferenceKernels& use, float softcap, Hash& hash) {
+  constexpr int64_t kHeads = 3, kWidth = 40, kAll = kHeads * kWidth, kSeen = 21;
+  Numbers numbers(8);
+  const auto query = numbers.floats(2 * kAll), cache = numbers.floats(kSeen * 2 * kAll);
+  std::vector<const float*> tokens;
+  for (int64_t t = 0; t < kSeen; ++t) tokens.push_back(cache.data() + t * 2 * kAll);
+  const float* const* const rows[] = {tokens.data(), tokens.data() + 4};
+  const int64_t counts[] = {kSeen, kSeen - 4};
+  std::vector<float> out(2 * kAll), scratch(32);
+  inference::AttentionRequest a = {};
+  a.query = query.data();
+  a.query_stride = a.out_stride = a.value = kAll;
+  a.heads = kHeads;
+  a.width = kWidth;
+  a.tokens = rows;
+  a.counts = counts;
+  a.scale = 0.15625F;
+  a.softcap = softcap;
+  a.out = out.data();
+  use.attention_step.attend(a, 0, 2 * kHeads, scratch.data());
+  hash.add(out);
+}
+
 TEST(KernelBits, AttentionOfAStep) {
   expect_hashes(
-      0x35dcc008b448ef23, 0x55cb9ad06e265e1f, [](const InferenceKernels& use, Hash& hash) {
-        constexpr int64_t kHeads = 3, kWidth = 40, kAll = kHeads * kWidth, kSeen = 21;
-        Numbers numbers(8);
-        const auto query = numbers.floats(2 * kAll), cache = numbers.floats(kSeen * 2 * kAll);
-        std::vector<const float*> tokens;
-        for (int64_t t = 0; t < kSeen; ++t) tokens.push_back(cache.data() + t * 2 * kAll);
-        const float* const* const rows[] = {tokens.data(), tokens.data() + 4};
-        const int64_t counts[] = {kSeen, kSeen - 4};
-        std::vector<float> out(2 * kAll), scratch(32);
-        inference::AttentionRequest a = {};
-        a.query = query.data();
-        a.query_stride = a.out_stride = a.value = kAll;
-        a.heads = kHeads;
-        a.width = kWidth;
-        a.tokens = rows;
-        a.counts = counts;
-        a.scale = 0.15625F;
-        a.out = out.data();
-        use.attention_step.attend(a, 0, 2 * kHeads, scratch.data());
-        hash.add(out);
-      });
+      0x35dcc008b448ef23, 0x55cb9ad06e265e1f,
+      [](const InferenceKernels& use, Hash& hash) { attention_of_a_step(use, 0.0F, hash); });
+}
+TEST(KernelBits, CappedAttentionOfAStep) {
+  expect_hashes(0xd7abd9921ab28546, 0xf382be3a650ee237,
+                [](const InferenceKernels& use, Hash& hash) {
+                  for (const float softcap : {0.75F, 50.0F})
+                    attention_of_a_step(use, softcap, hash);
+                });
 }
 
 // Causal or not; or in a window, with one head of keys and values.
 void attention_of_sequences(const InferenceKernels& use, int64_t window, Hash& hash,
-                            int64_t second = 33, inference::AttentionProducts products = {}) {
+                            int64_t second = 33, inference::AttentionProducts products = {},
+                            float softcap = 0.0F) {
   constexpr int64_t kHeads = 2, kWidth = 40, kAll = kHeads * kWidth;
   const int64_t rows = 20 + second;
   Numbers numbers(9);
@@ -377,6 +389,7 @@ void attention_of_sequences(const InferenceKernels& use, int64_t window, Hash& h
     a.query_first = a.key_first = first;
     a.query_lengths = a.key_lengths = lengths;
     a.scale = 0.15625F;
+    a.softcap = softcap;
     a.is_causal = causal;
     a.window = window;
     if (window != inference::kNoWindow) a.group = kHeads;
@@ -396,6 +409,19 @@ TEST(KernelBits, AttentionInAWindow) {
   expect_hashes(
       0x4cb5742849e38a7b, 0xe779e1f0c3f291f6,
       [](const InferenceKernels& use, Hash& hash) { attention_of_sequences(use, 6, hash); });
+}
+
+TEST(KernelBits, CappedAttentionOfSequences) {
+  using inference::AttentionProducts;
+  expect_hashes(
+      0x0879b946123ed885, 0x3b2e109e74896100, [](const InferenceKernels& use, Hash& hash) {
+        for (const auto products : {AttentionProducts::Float32, AttentionProducts::Int8Scores}) {
+          for (const float softcap : {0.75F, 50.0F}) {
+            for (const int64_t window : {inference::kNoWindow, int64_t{6}})
+              attention_of_sequences(use, window, hash, 101, products, softcap);
+          }
+        }
+      });
 }
 
 TEST(KernelBits, AttentionWithScoresIn8Bits) {
@@ -464,7 +490,39 @@ TEST(KernelBits, RootMeanSquares) {
       });
 }
 
-// All but ReLU's square, an exact product, whose bits rows_test.cpp compares between the sets.
+// Heads of queries and keys, side by side in rows, by each kind of norm.
+TEST(KernelBits, NormsOfHeads) {
+  using inference::NormKind;
+  expect_hashes(
+      0x9b80f9b7b8945227, 0x21f3f01bfd1be4b7, [](const InferenceKernels& use, Hash& hash) {
+        for (const int64_t width : {6, 10, 40, 128}) {
+          for (const auto kind : {NormKind::Layer, NormKind::RMS, NormKind::RMSPlusOne,
+                                  NormKind::LayerPlusOne, NormKind::Affine}) {
+            const bool is_rms = kind == NormKind::RMS || kind == NormKind::RMSPlusOne;
+            Numbers numbers(14);
+            auto x = numbers.floats(5 * width);
+            const auto weight = numbers.floats(width), bias = numbers.floats(width);
+            use.add_norm.add_norm({x.data(), nullptr, width, nullptr, x.data(), weight.data(),
+                                   is_rms ? nullptr : bias.data(), 1e-6F, kind},
+                                  0, 5);
+            hash.add(x);
+          }
+        }
+      });
+}
+
+// ReLU's square is an exact product.
+TEST(KernelBits, SquaredReLU) {
+  expect_hash(0x91606642ab3883d2, [](const InferenceKernels& use, Hash& hash) {
+    const auto y = Numbers(12).floats(1001);
+    auto x = Numbers(11).floats(1001), gated = x;
+    use.activation.relu_squared.activate(x.data(), 1001);
+    use.activation.relu_squared.gate(gated.data(), y.data(), 1001);
+    hash.add(x);
+    hash.add(gated);
+  });
+}
+
 std::array<inference::ActivationKernel, 5> hashed_activations(const InferenceKernels& use) {
   const auto all = inference::activations(use);
   return {all[0], all[1], all[2], all[3], all[4]};

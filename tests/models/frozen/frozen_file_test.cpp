@@ -27,12 +27,14 @@ std::vector<FreezeOptions> all_dtypes() {
   for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16})
     for (const auto compute : {ComputeDtype::Float32, ComputeDtype::BFloat16})
       all.push_back(FreezeOptions().weights(weights).compute(compute));
+  all.push_back(FreezeOptions().weights(WeightDtype::Int8).int8_block(64));
   return all;
 }
 
 std::string name_of(const FreezeOptions& options) {
   return std::to_string(static_cast<int>(options.weights())) + " " +
-         std::to_string(static_cast<int>(options.compute()));
+         std::to_string(static_cast<int>(options.compute())) + " " +
+         std::to_string(options.int8_block());
 }
 
 std::string read_file(const std::string& path) {
@@ -82,6 +84,26 @@ TEST(FrozenFile, EachKindHasTheBitsOfTheSavedModelInEachDtype) {
       const auto loaded = model.freeze_with(options, folder / "frozen.safetensors");
       EXPECT_TRUE(same_bits(loaded(), expected));
     }
+  }
+}
+
+// Rows of several blocks, the last of them shorter.
+TEST(FrozenFile, RowsInBlocksOf8BitsHaveTheBitsOfTheSavedModel) {
+  const TempDir folder;
+  const auto layer = TransformerLayerOptions(144, 2).d_ff(200);
+  const FreezableModel model = of_stack("blocks", TransformerEncoderOptions(layer, 2).norm(true));
+  std::vector<torch::Tensor> all;
+  for (const int64_t block : {0, 64, 128}) {
+    SCOPED_TRACE(block);
+    const auto options = int8().int8_block(block);
+    const auto expected = model.freeze_with(options, "")();
+    EXPECT_TRUE(same_bits(model.freeze_with(options, folder / "file")(), expected));
+    for (const auto& other : all) EXPECT_FALSE(same_bits(other, expected));
+    all.push_back(expected);
+    const auto arrays = load_safetensors(folder / "file").tensors;
+    const int64_t rows = (3 * 144 + 15) / 16 * 16,
+                  blocks = block == 0 ? 1 : (144 + block - 1) / block;
+    EXPECT_EQ(arrays["layers.0.self_attn.in_proj_weight/units"].numel(), rows * blocks);
   }
 }
 
