@@ -46,8 +46,9 @@ TEST(ChatTemplate, HasDictsOfNumbers) {
           "{% for k, v in {512: 1, 0: 2}|dictsort %}{{ k + v }} {% endfor %}"
           "{{ {none: 1, 2.5: 2, true: 3} | tojson }}{{ {2: 1, 1: 2}|tojson(sort_keys=true) }}"),
       R"(2 513 {"null": 1, "2.5": 2, "true": 3}{"1": 2, "2": 1})");
-  EXPECT_ERROR(rendered("{{ {(1, 2): 1} }}"), c10::ValueError,
-               "a key of a dict that posenc has is a text, a number, true, false or none. Got tuple");
+  EXPECT_ERROR(
+      rendered("{{ {(1, 2): 1} }}"), c10::ValueError,
+      "a key of a dict that posenc has is a text, a number, true, false or none. Got tuple");
 }
 
 // What a template is given may be longer than what it may make by itself.

@@ -125,7 +125,8 @@ void check_shared(const std::vector<SavedRoute>& routes) {
 
 // A model with a head for masked words is one of SparseEncoder, also without a modules.json.
 SavedModel source_of(const std::vector<SentenceModelRoute>& routes, const std::string& source) {
-  TORCH_CHECK_VALUE(!routes.empty(), "[", kSaveModel, "] routes must be at least one. Got no route");
+  TORCH_CHECK_VALUE(!routes.empty(), "[", kSaveModel,
+                    "] routes must be at least one. Got no route");
   const auto kind = first_of(routes.front()) == FirstStage::MaskedHead
                         ? std::optional(SentenceKind::Sparse)
                         : std::nullopt;
