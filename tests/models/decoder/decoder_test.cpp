@@ -1,4 +1,6 @@
 // Decoder-only language models against transformers: tests/models/decoder/make_models.py.
+//
+// posenc-budget: the same models computed, searched, trained, packed and adapted
 
 #include "posenc/models/decoder.h"
 
