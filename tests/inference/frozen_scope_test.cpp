@@ -82,7 +82,7 @@ Json config_of(const std::string& type) {
     Json image = text;
     image.update({{"image_size", 16}, {"patch_size", 4}});
     with({{"image_size", 16}, {"patch_size", 4}});
-    with({{"text_config", text}, {"vision_config", image}});
+    with({{"text_config", text}, {"vision_config", image}, {"encoder", text}});
   }
   if (is_one_of({"albert", "electra", "mobilebert", "roformer"})) with({{"embedding_size", 16}});
   if (type == "squeezebert") with({{"embedding_size", 32}});
@@ -95,7 +95,8 @@ Json config_of(const std::string& type) {
     with({{"has_relative_attention_bias", true}, {"has_spatial_attention_bias", true}});
   }
   if (is_one_of({"exaone4", "gemma", "gemma3_text", "helium", "qwen3", "llama", "eurobert",
-                 "ministral", "ministral3", "mistral", "qwen2", "seed_oss", "stablelm"}))
+                 "ministral", "ministral3", "mistral", "qwen2", "seed_oss", "stablelm",
+                 "t5_gemma_module"}))
     with({{"num_key_value_heads", 2}, {"head_dim", 8}});
   if (is_one_of({"codegen", "gptj"})) with({{"rotary_dim", 4}});
   if (type == "gpt_neo") with({{"attention_types", {{{"global", "local"}, 1}}}});

@@ -104,7 +104,7 @@ TEST(ConfigClass, EveryAliasOfEveryVisionEmbeddingsIsRead) {
 TEST(ConfigClass, EveryAliasOfEveryEncoderIsRead) {
   int effective = 0;
   for (const auto& type : encoder_model_types()) {
-    const json text = {{"text_config", json::object()}};
+    const json text = {{"text_config", json::object()}, {"encoder", json::object()}};
     effective += compare(type, text, of_encoder);
   }
   EXPECT_GT(effective, 20);
@@ -134,7 +134,7 @@ TEST(ConfigClass, EveryModelTypeHasOne) {
     const auto& own = ConfigClass::of(type);
     EXPECT_TRUE(own.has("hidden_size") || own.has("head_dim") || own.has("text_config") ||
                 own.has("memory_attention_hidden_size") || own.has("descriptor_dim") ||
-                own.has("embed_dim") || own.has("vision_config"))
+                own.has("embed_dim") || own.has("vision_config") || own.has("encoder"))
         << type;
   }
 }
