@@ -178,6 +178,8 @@ constexpr EncoderStructure kMptLayers = {.keys = kMptKeys, .embeddings = "", .no
 
 constexpr EmbeddingsStructure kBloomTables = {.position_ids = PositionIds::None, .has_padding = false,
     .has_types = false, .has_dropout = false, .norm_name = "word_embeddings_layernorm"};
+constexpr EmbeddingsStructure kEsmcTables = {.norm = Norm::None, .position_ids = PositionIds::None,
+    .has_padding = false, .has_types = false, .has_dropout = false, .tokens = "embed_tokens"};
 constexpr EmbeddingsStructure kMptTables = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_padding = false, .has_types = false, .has_dropout = false, .tokens = "wte"};
 
@@ -186,8 +188,8 @@ constexpr DecoderStructure kMptDecoder = {.max_tokens_setting = "max_seq_len", .
 constexpr ModelType kDecoderTypes[] = {
     {.type = "bloom", .embeddings = "nomic", .tables = &kBloomTables, .layers = &kBloomLayers,
      .heads = &heads::kGpt, .decoder = &kPlainDecoder, .prefix = "transformer."},
-    {.type = "esmc", .embeddings = "llama", .rotary = "llama", .layers = &kEsmcLayers,
-     .heads = &kEsmcHeads, .prefix = "esmc."},
+    {.type = "esmc", .embeddings = "llama", .tables = &kEsmcTables, .rotary = "llama",
+     .layers = &kEsmcLayers, .heads = &kEsmcHeads, .prefix = "esmc."},
     {.type = "eurobert", .embeddings = "llama", .rotary = "llama", .layers = &kEuroBertLayers,
      .heads = &kEuroBertHeads, .prefix = "model."},
     {.type = "llama", .embeddings = "llama", .rotary = "llama", .layers = &kLlamaLayers,
