@@ -56,7 +56,6 @@ void set_gemma2(const Settings& config, EncoderOptions& options) {
 
 void read_gemma2(const Settings& config, const ModelType&, EncoderOptions& options) {
   refuse_both_ways(config);
-  set_causal(config, options);
   set_gemma2(config, options);
 }
 
