@@ -535,6 +535,8 @@ def decoder(draw: Draw, programs: Programs) -> tuple[Case, torch.nn.Module, str,
              "use_dora": draw.coin(0.2), "use_rslora": draw.coin(0.3), "bias": draw.choice(["none", "none", "all"]), "task_type": "CAUSAL_LM"}  # fmt: skip
     if not model.config.tie_word_embeddings and draw.coin(0.4):
         given = draw.choice([given | {"modules_to_save": ["lm_head"]}, given | {"target_modules": [*given["target_modules"], "lm_head"]}])
+    if model.has_table and draw.coin(0.3):
+        given["target_modules"] = [*given["target_modules"], next(name.rsplit(".", 1)[-1] for name, module in model.named_modules() if isinstance(module, torch.nn.Embedding))]
     adapted(draw, copy.deepcopy(model), given, folder)
     tuned = peft.PeftModel.from_pretrained(model, folder).eval()
     case = Case({"op": "decode", "folder": str(base), "adapter": str(folder), "encodes": False, "num_beams": 1, "new_tokens": 1},

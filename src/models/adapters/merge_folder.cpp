@@ -46,9 +46,10 @@ TiedNames tied_names(const Settings& config, const hf::ModelType& model) {
     names.outputs = {found.encoder, found.decoder, found.head};
     return names;
   }
-  for (const char* table : {"embeddings.word_embeddings.weight", "embed_tokens.weight",
-                            "embeddings.tok_embeddings.weight", "word_embeddings.weight",
-                            "word_embedding.weight", "embeddings.weight", "wte.weight"})
+  for (const char* table :
+       {"embeddings.word_embeddings.weight", "embed_tokens.weight",
+        "embeddings.tok_embeddings.weight", "word_embeddings.weight", "word_embedding.weight",
+        "embeddings.weight", "wte.weight", "embed_in.weight"})
     names.tables.emplace_back(table);
   const auto& classes = config.value("architectures");
   const std::string own = classes.is_array() && !classes.empty() && classes[0].is_string()
@@ -62,7 +63,11 @@ TiedNames tied_names(const Settings& config, const hf::ModelType& model) {
       names.other_bias = head.out + std::string(lora::kBias);
     }
   }
-  if (own.ends_with("ForCausalLM")) names.outputs.emplace_back("lm_head.weight");
+  const DecoderStructure* const decoder = model.decoder;
+  const bool may_have_head = own.empty() || own.ends_with("ForCausalLM") ||
+                             (decoder != nullptr && own == decoder->class_name);
+  if (decoder != nullptr && may_have_head)
+    names.outputs.push_back(decoder->head + std::string(lora::kWeight));
   return names;
 }
 

@@ -143,12 +143,14 @@ constexpr EmbeddingsStructure kGptJTables = {.norm = Norm::None, .position_ids =
 constexpr DecoderStructure kGptJDecoder = {.has_bias = true,
     .max_tokens_setting = "max_position_embeddings"};
 
+constexpr DecoderStructure kGpt2Decoder = {.class_name = "GPT2LMHeadModel"};
+
 constexpr ModelType kGptTypes[] = {
     {.type = "codegen", .embeddings = "llama", .tables = &kGptJTables, .rotary = "codegen",
      .rope = rope::kGptJ, .layers = &kCodeGenLayers, .decoder = &kGptJDecoder,
      .prefix = "transformer."},
     {.type = "gpt2", .embeddings = "gpt2", .layers = &kGpt2Layers, .heads = &heads::kGpt,
-     .decoder = &kPlainDecoder, .prefix = "transformer."},
+     .decoder = &kGpt2Decoder, .prefix = "transformer."},
     {.type = "gpt_bigcode", .embeddings = "gpt2", .layers = &kGptBigCodeLayers,
      .heads = &heads::kGptLabels, .decoder = &kPlainDecoder, .prefix = "transformer."},
     {.type = "gpt_neo", .embeddings = "gpt2", .layers = &kGptNeoLayers, .heads = &heads::kGpt,
