@@ -42,7 +42,7 @@ def write_seeds(folder, real):
     for target in targets():
         at = folder / target
         at.mkdir(parents=True, exist_ok=True)
-        made = {"tokenizer": seeds.tokenizers, "sentencepiece": seeds.sentencepiece, "sound": seeds.sounds}.get(target)
+        made = {"tokenizer": seeds.tokenizers, "sentencepiece": seeds.sentencepiece, "sound": seeds.sounds, "frozen": seeds.frozen}.get(target)
         if made:
             for part, data in enumerate(made()):
                 (at / f"made-{part}").write_bytes(data)

@@ -12,7 +12,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "speech"))
 from sounds import FORMATS, chunk, format_chunk, quantised, sound, wav  # noqa: E402
 
-READS_JSON = {"safetensors", "index", "pt2", "tokenizer"}
+READS_JSON = {"safetensors", "index", "pt2", "tokenizer", "frozen"}
 
 
 def tokenizers():
@@ -76,6 +76,18 @@ def sounds():
             file = io.BytesIO()
             np.lib.format.write_array(file, array, version=version)
             yield file.getvalue()
+
+
+def frozen():
+    """A change of the options of each kind: their number, and JSON."""
+    layer = {"d_ff": 24, "norm_kind": "RMS", "window": 3, "attention_scale": 0.5, "attention_softcap": 50.0, "activation": "GELUTanh"}
+    stack = {"layer": layer, "num_layers": 2, "final_norm_eps": 1e-6}
+    encoder = {"encoder": stack, "embeddings": {"vocab_size": 40, "position_ids": "None", "scale": "sqrt_dim"}, "causal": True}
+    changes = [{"weights": "Int8", "int8_block": 64, "weights_to_not_convert": ["encoder.*"], "threads": 2}, encoder,
+               {"encoder": encoder, "head": {"outputs": 4, "norm": 1e-5}, "labels": ["a", "b"]}, {"model": encoder, "tied": True, "logit_softcap": 30.0, "logit_scale": "inf"},
+               {"d_model": 32, "tie": "ThreeWay", "max_len": 9}, stack]  # fmt: skip
+    for kind, change in enumerate(changes):
+        yield bytes([kind]) + json.dumps(change).encode()
 
 
 def header(data):
