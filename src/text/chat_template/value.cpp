@@ -135,8 +135,7 @@ void check_hashable(const TemplateValue& key) {
   if (key.object<Dict>() != nullptr ||
       (sequence != nullptr && (sequence->kind == Kind::List || sequence->kind == Kind::View)))
     refuse("a key of a dict must be no " + type_of(key));
-  if (sequence != nullptr)
-    std::for_each(sequence->items.begin(), sequence->items.end(), check_hashable);
+  if (sequence != nullptr) std::ranges::for_each(sequence->items, check_hashable);
 }
 
 bool is_in(const TemplateValue& part, const TemplateValue& whole) {
