@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import wave
 from functools import cache
 from pathlib import Path
 
@@ -147,6 +148,15 @@ def make_retrieval(folder: Path, live: Path) -> None:
     (router / "router_config.json").write_text(json.dumps({"types": types, "structure": routes, "parameters": {}}))
 
 
+def make_sound(folder: Path) -> None:
+    """Writes speech.wav, and models/whisper-tiny with the settings of its features alone."""
+    with wave.open(str(folder / "speech.wav"), "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(range(256)) * 100)
+    (folder / "models" / "whisper-tiny").mkdir()
+    (folder / "models" / "whisper-tiny" / "preprocessor_config.json").write_text("{}")
+
+
 class Commands(unittest.TestCase):
     def check_make(self, arguments: "list[str]") -> None:
         makefile = text(ROOT / "Makefile")
@@ -207,6 +217,7 @@ class Commands(unittest.TestCase):
             make_adapter(folder)
             make_sentences(folder)
             make_retrieval(folder, live)
+            make_sound(folder)
             ran = 0
             for where, line in shell_lines():
                 used = [command for command in commands(line) if Path(command[0]).name == "posenc"]
