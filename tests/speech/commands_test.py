@@ -106,6 +106,16 @@ class Commands(unittest.TestCase):
             self.agrees(means[:, :-1], RATE)
         self.refused(whole[:-6], "must have the 5400 bytes that its chunk `data` states. Got 5394")
 
+    def test_settings_of_a_processor_come_first(self):
+        data, means = sounds.quantised(sounds.sound(self.rng, 1, 4000, RATE), PCM, 16)
+        self.file.write_bytes(wav(format_chunk(PCM, 16, 1, RATE), chunk(b"data", data)))
+        other = transformers.WhisperFeatureExtractor(chunk_length=SECONDS, feature_size=7, n_fft=128).to_dict()
+        for shared, filters in (({"feature_extractor": other}, 7), ({"processor_class": "WhisperProcessor"}, 80)):
+            (self.model / "processor_config.json").write_text(json.dumps(shared))
+            self.own = transformers.WhisperFeatureExtractor.from_pretrained(self.model)
+            self.assertEqual(self.own.feature_size, filters)
+            self.agrees(means, RATE)
+
     def test_random_folders(self):
         for number in range(6):
             self.model = self.folder / f"model-{number}"
