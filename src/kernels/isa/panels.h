@@ -9,8 +9,9 @@ namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
 // Tile size, in columns of the product and registers of rows: as many as fit in the registers in
-// addition to the operands.
-constexpr int kColumns = kRegisters / 4;
+// addition to the operands; of one register of rows more columns, since the multipliers work on
+// several sums at a time.
+constexpr int kColumns = kRegisters / 4, kMostColumns = 8;
 constexpr int kMostVectors = 3;
 constexpr int kPanel = kMostVectors * kFloats;  // the most rows of a panel
 constexpr int kGroup = 16;  // columns written at a time: a cache line of each row
@@ -179,6 +180,9 @@ POSENC_INLINE void product(const float* panel, const Matrix& matrix, int64_t inn
                            float* out, End end = End()) {
   constexpr int kWidth = kVectors * kFloats;
   int64_t c = 0;
+  if constexpr (kVectors == 1 && kColumns < kMostColumns)
+    for (; c + kMostColumns <= columns; c += kMostColumns)
+      tile<kVectors, kMostColumns>(panel, matrix.skip(c), inner, out + c * kWidth, end);
   for (; c + kColumns <= columns; c += kColumns)
     tile<kVectors, kColumns>(panel, matrix.skip(c), inner, out + c * kWidth, end);
   for (; c < columns; ++c) tile<kVectors, 1>(panel, matrix.skip(c), inner, out + c * kWidth, end);
