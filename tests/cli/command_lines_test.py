@@ -32,6 +32,7 @@ OUTPUTS = [
     ["rotary", "--config", "none", "--in", "none", "--out", "OUT"], ["table", "--cases", "none", "--out", "OUT"],
     ["similarity", "none", "none", "--similarity", "cosine", "--out", "OUT"],
     ["table", "--preset", "whisper", "--dim", "4", "--positions", "none", "--out", "OUT"],
+    ["transcribe", "none", "--in", "none", "--features", "--out", "OUT"],
 ]  # fmt: skip
 
 

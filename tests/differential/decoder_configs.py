@@ -168,6 +168,8 @@ def adapted(draw: Draw, kind: str, found: dict, layers: int, head: int, position
         found["layer_types"] = kinds_of_layers(draw, layers)
     if "layer_types" in found and found.get("sliding_window", 4096) is None:
         found["layer_types"] = ["full_attention"] * layers
+    if kind == "smollm3" and found.get("sliding_window") is None:  # whose class makes layers with a window all the same
+        found.pop("use_sliding_window", None)
     if kind in ("qwen2", "qwen3", "smollm3") and not found.get("use_sliding_window", False):
         found.pop("layer_types", None)
     return found

@@ -12,7 +12,7 @@ from harness import DTYPES, Case, Draw, Failure, Programs, differ, run
 
 ROOT = Path(__file__).parents[2]
 sys.path += [str(ROOT / "notebooks_ref"), str(ROOT / "tools/zoo")]
-import cases as zoo  # noqa: E402
+import table_cases as zoo  # noqa: E402
 import rederived  # noqa: E402
 from reference import input_embedding, position_embedding, timestep_embedding, token_and_position_embedding  # noqa: E402
 

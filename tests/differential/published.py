@@ -58,6 +58,8 @@ def of_encoder(draw: Draw, programs: Programs, kind_name: str, entries: list[dic
         chosen["position_biased_input"] = False
     if kind_name == "modernbert":
         chosen["mlp_bias"] = False
+    if kind_name == "t5gemma":
+        chosen["is_encoder_decoder"] = False
     config = getattr(transformers, kind.config)(**chosen)
     cls = getattr(transformers, kind.model)
     model = cls(config).eval()
@@ -69,7 +71,8 @@ def of_encoder(draw: Draw, programs: Programs, kind_name: str, entries: list[dic
     names = [name for entry in entries for name in entry["names"] if name not in own]
     prefix = cls.base_model_prefix + "." if kind.dialect not in ("pair", "sam", "features") and cls.base_model_prefix else ""
     added = with_leftovers(draw, folder, prefix, names)
-    theirs = encoders.as_loaded(cls.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval())
+    attention = "sdpa" if kind_name == "falcon" else "eager"  # Falcon's eager one adds ALiBi twice
+    theirs = encoders.as_loaded(cls.from_pretrained(folder, dtype=torch.float32, attn_implementation=attention).eval())
     base = encoder_of(theirs, kind.dialect)
     has_types = any("token_type_embeddings" in name for name in base.state_dict())
     given = inputs_of(draw, kind.dialect, theirs.config, has_types)

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-import cases
+import table_cases
 import rederived
 import rotary_compare
 import sites
@@ -35,7 +35,7 @@ class Binary:
         self.path = path
         self.threads = threads
 
-    def tables(self, chosen: list[cases.Case]) -> list[torch.Tensor | str]:
+    def tables(self, chosen: list[table_cases.Case]) -> list[torch.Tensor | str]:
         """The table of each case, or its error message."""
         with tempfile.TemporaryDirectory() as folder:
             cases_file, out = Path(folder) / "cases.json", Path(folder) / "out.safetensors"
@@ -55,9 +55,9 @@ class Binary:
                 ]
 
 
-def collect(reference: Reference, seed: int) -> tuple[list[cases.Case], list[torch.Tensor | None]]:
+def collect(reference: Reference, seed: int) -> tuple[list[table_cases.Case], list[torch.Tensor | None]]:
     """The cases and the system's own tables, None where an error is expected. Raises MissingSource."""
-    chosen = cases.of(reference, seed)
+    chosen = table_cases.of(reference, seed)
     return chosen, [
         reference.table(c.length, c.dim, **c.params) if c.expect == "table" else None for c in chosen
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-import cases
+import table_cases
 import rederived
 from adapters import REFERENCES
 
@@ -21,12 +21,12 @@ TABLES = 2
 SEED = 0
 
 
-def small(name: str) -> list[cases.Case]:
+def small(name: str) -> list[table_cases.Case]:
     """The first cases of different widths, starting with those that distinguish similar recipes."""
-    found: dict[int, cases.Case] = {}
+    found: dict[int, table_cases.Case] = {}
     fitting = [
         c
-        for c in cases.generate(name, SEED, REFERENCES[name].element_loop)
+        for c in table_cases.generate(name, SEED, REFERENCES[name].element_loop)
         if c.expect == "table" and 3 <= c.length and c.length * c.dim <= ENTRIES
     ]
     for case in sorted(fitting, key=lambda c: c.dim not in cases.TELLING):

@@ -6,7 +6,7 @@ import time
 
 import torch
 
-import cases
+import table_cases
 import rederived
 import sources
 from adapters import Reference, all_of
@@ -25,7 +25,7 @@ def explain(a: torch.Tensor, b: torch.Tensor) -> str:
 
 def check(reference: Reference, seed: int) -> tuple[int, int, list[str]]:
     equal, total, notes = 0, 0, []
-    for case in cases.of(reference, seed):
+    for case in table_cases.of(reference, seed):
         if case.expect == "error":
             continue
         total += 1

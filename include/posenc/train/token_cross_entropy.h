@@ -79,7 +79,7 @@ struct CausalCrossEntropyFuncOptions {
 ///
 /// ```cpp
 /// torch::Tensor ids = torch::tensor({{5, 6, 7}, {8, 9, 0}});
-/// torch::Tensor logits = torch::randn({2, 3, 100}, torch::requires_grad());
+/// torch::Tensor logits = torch::randn({ids.size(0), ids.size(1), 100}, torch::requires_grad());
 /// posenc::functional::causal_cross_entropy(logits, ids.masked_fill(ids.eq(0), -100)).backward();
 /// ```
 ///
