@@ -207,6 +207,8 @@ class Commands(unittest.TestCase):
                                 "bert-large-uncased": "masked", "colbertv2.0": "colbert", "ms-marco-MiniLM-L6-v2": "reranker"}.items():  # fmt: skip
                 (folder / "models" / model).symlink_to(live / "encoder" / made)
             (folder / "models" / "gpt2").symlink_to(live / "llama" / "story")
+            chats = shutil.copytree(live / "llama" / "story", folder / "models" / "Qwen3-0.6B")
+            (chats / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}\n{% endfor %}")
             (folder / "settings.json").write_text('{"preset": "mpt", "dtype": "float32", "bias_max": 8, "heads": 12, "keys": 64}')
             (folder / "lines.txt").write_text("A cat sleeps.\nInterest rates rise.\n")
             (folder / "queries.txt").write_text("Where is the cat?\nHow do I bake bread?\n")
