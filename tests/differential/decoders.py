@@ -307,7 +307,7 @@ def with_settings(draw: Draw, folder: Path, kind: str, model, longest: int) -> S
         drawn = {name: drawn[name] for name in draw.sample(sorted(drawn), draw.randint(0, len(drawn))) if drawn[name] is not None}
         settings |= {name: value for name, value in drawn.items() if name not in ("num_return_sequences", "num_beams")}
     if generation.is_void(settings):
-        settings.pop("suppress_tokens")
+        settings.pop("suppress_tokens", None)
     settings = {name: value for name, value in settings.items() if value is not None}
     if draw.coin(0.7):
         (folder / "generation_config.json").write_text(json.dumps(settings))
