@@ -23,13 +23,9 @@ void set_qwen_windows(const Settings& config, EncoderOptions& options) {
   });
 }
 
-void read_eurobert(const Settings& config, const ModelType&, EncoderOptions& options) {
+void read_llama(const Settings& config, const ModelType&, EncoderOptions& options) {
   set_kv_heads(config, own_layer(options));
   set_biases(own_layer(options), config.flag("attention_bias"), config.flag("mlp_bias"));
-}
-
-void read_llama(const Settings& config, const ModelType& model, EncoderOptions& options) {
-  read_eurobert(config, model, options);
 }
 
 void read_mistral(const Settings& config, const ModelType&, EncoderOptions& options) {
@@ -69,7 +65,7 @@ Settings with_layer_types(const Settings& config, const ModelType& model) {
 
 void read_ultrabert(const Settings& given, const ModelType& model, EncoderOptions& options) {
   const Settings config = with_layer_types(given, model);
-  read_eurobert(config, model, options);
+  read_llama(config, model, options);
   TransformerLayerOptions& layer = own_layer(options);
   const auto sliding = sliding_layers(config, options.encoder().num_layers(),
                                       [](int64_t i) { return (i + 1) % 3 != 0; });
@@ -97,7 +93,6 @@ void read_esmc(const Settings& config, const ModelType&, EncoderOptions& options
 }
 
 // clang-format off
-constexpr EncoderStructure kEuroBertLayers = layers::llama(read_eurobert);
 constexpr EncoderStructure kUltraBertLayers = {.keys = layers::kLlamaKeys, .embeddings = "",
     .norm_first = true, .norm_kind = NormKind::RMS, .feed_forward = FeedForward::Gated,
     .last_norm = "norm", .more = read_ultrabert};
@@ -190,7 +185,7 @@ constexpr ModelType kDecoderTypes[] = {
      .heads = &heads::kGpt, .decoder = &kPlainDecoder, .prefix = "transformer."},
     {.type = "esmc", .embeddings = "llama", .tables = &kEsmcTables, .rotary = "llama",
      .layers = &kEsmcLayers, .heads = &kEsmcHeads, .prefix = "esmc."},
-    {.type = "eurobert", .embeddings = "llama", .rotary = "llama", .layers = &kEuroBertLayers,
+    {.type = "eurobert", .embeddings = "llama", .rotary = "llama", .layers = &kLlamaLayers,
      .heads = &kEuroBertHeads, .prefix = "model."},
     {.type = "llama", .embeddings = "llama", .rotary = "llama", .layers = &kLlamaLayers,
      .heads = &heads::kDecoder, .decoder = &kPlainDecoder, .prefix = "model.",

@@ -40,22 +40,25 @@ constexpr uint64_t kMostText = 16'000'000;
 constexpr const char* kFrozenAlready =
     "the model is frozen already; they are merged before that, while its weights are loaded";
 
+// The class that config.json names; empty unless it names one alone.
+std::string only_class(const Settings& config) {
+  const nlohmann::json& classes = config.value("architectures");
+  const bool is_one = classes.is_array() && classes.size() == 1 && classes[0].is_string();
+  return is_one ? classes[0].get<std::string>() : "";
+}
+
 // Whether an encoder-decoder is frozen whole: with its head, unless it is a T5EncoderModel, or has
 // an encoder that can be loaded alone.
 bool is_seq2seq(const Settings& config, const hf::ModelType& type, bool with_head) {
   if (type.seq2seq == nullptr) return false;
   if (type.layers == nullptr) return true;
-  const nlohmann::json& classes = config.value("architectures");
-  const bool is_alone = classes.is_array() && classes.size() == 1 && classes[0].is_string() &&
-                        classes[0].get<std::string>().ends_with("EncoderModel");
+  const bool is_alone = only_class(config).ends_with("EncoderModel");
   return with_head && !is_alone && config.flag("is_encoder_decoder", true);
 }
 
 // Whether config.json names a class without a head, such as LlamaModel.
 bool is_without_head(const Settings& config) {
-  const nlohmann::json& classes = config.value("architectures");
-  if (!classes.is_array() || classes.size() != 1 || !classes[0].is_string()) return false;
-  const auto name = classes[0].get<std::string>();
+  const std::string name = only_class(config);
   return name.ends_with("Model") && name.find("Head") == std::string::npos;  // GPT2LMHeadModel
 }
 

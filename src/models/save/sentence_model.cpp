@@ -222,12 +222,16 @@ void add_default_modules(FolderWriter& written, const SavedRoute& route) {
                                             kind}}});
 }
 
-// Calls f(module, stage) for the stages of all routes that have weights.
+// Calls f(module, stage) for the stages that have weights, once for one that several routes share.
 template <typename F>
 void for_each_stage(const SavedModel& model, const F& f) {
-  for (const SavedRoute& route : model.routes)
-    for (const auto& item : route.own.stages->named_children())
-      f(*item.value(), route.source.stages.at(std::stoul(item.key()) - 1));
+  std::set<std::string> seen;  // folders
+  for (const SavedRoute& route : model.routes) {
+    for (const auto& item : route.own.stages->named_children()) {
+      const SentenceStageFolder& stage = route.source.stages.at(std::stoul(item.key()) - 1);
+      if (seen.insert(stage.folder).second) f(*item.value(), stage);
+    }
+  }
 }
 
 void add_stages(FolderWriter& written, const SavedModel& model) {
@@ -321,6 +325,7 @@ std::map<std::string, PretrainedFolder> models_of(const SavedModel& model,
                                                   const SaveSentenceModelOptions& options) {
   std::map<std::string, PretrainedFolder> models;
   for (const SavedRoute& route : model.routes) {
+    if (models.contains(route.inner)) continue;  // routes share it
     const auto own = SavePretrainedOptions()
                          .rest_of((model.modules.folder / route.inner).string())
                          .overwrite(options.overwrite())
