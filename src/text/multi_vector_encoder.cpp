@@ -91,7 +91,6 @@ class TokenEncoding {
     at::Tensor added;
     if (rules_.expansion) {
       check_tokens(rows, indices);
-      const inference::BesideModel beside(batch.input_ids.numel());
       batch = rules_.expansion->apply(batch, added);
     }
     for (ModelBatch& part : model_batches(model_.rules, batch, kAllRows, added)) add(part, indices);
@@ -101,7 +100,6 @@ class TokenEncoding {
   MultiVectors result() const {
     std::vector<int64_t> lengths;
     for (const at::Tensor& text : texts_) lengths.push_back(text.size(0));
-    const inference::BesideModel copying(inference::FrozenCall::kMany);
     return {texts_.empty() ? at::empty({0, model_.stages->width()}, at::kFloat) : at::cat(texts_),
             at::tensor(lengths, at::kLong)};
   }
@@ -126,7 +124,6 @@ class TokenEncoding {
     auto& stages = *model_.stages.ptr();
     part.inputs.output_hidden_states(stages.needs_hidden_states());
     const EncoderOutput out = model_.first->encoder->forward(part.ids, part.inputs);
-    const inference::BesideModel beside(out.last_hidden_state.numel());
     MultiVectors vectors = stages.forward_tokens(
         out.last_hidden_state, part.inputs.attention_mask(), scored_tokens(rules_, part),
         options_.task(), part.ids, out.hidden_states);
@@ -189,7 +186,7 @@ MultiVectors MultiVectorEncoder::encode_document(const std::vector<std::string>&
 torch::Tensor MultiVectorEncoder::similarity(const MultiVectors& queries,
                                              const MultiVectors& documents) const {
   const auto held = parts_;
-  const inference::FrozenCall call(held->model->call);
+  const inference::FrozenCall call(held->model->call, inference::FrozenCall::Operations::Large);
   return functional::maxsim(queries, documents, functional::MaxSimOptions().mean(held->is_mean));
 }
 

@@ -50,7 +50,6 @@ at::Tensor logits_of(const RerankerParts& parts, const ModelBatch& batch) {
   EncoderInputs inputs = batch.inputs;
   if (parts.stages && parts.stages->needs_hidden_states()) inputs.output_hidden_states(true);
   const EncoderOutput out = parts.encoder->forward(batch.ids, inputs);
-  const inference::BesideModel scoring(out.last_hidden_state.numel());
   if (parts.stages) {
     return parts.stages.ptr()
         ->forward(out.last_hidden_state, batch.mask, 0, batch.ids, out.hidden_states)
@@ -108,7 +107,6 @@ at::Tensor scores_of(const RerankerParts& parts, const std::vector<TextPair>& pa
     check_pairs(rows, indices);
     for (const ModelBatch& batch : model_batches(parts.rules, rows.batch(), options.batch_size())) {
       const at::Tensor logits = logits_of(parts, batch);
-      const inference::BesideModel scoring(logits.numel());
       const auto activation = parts.folder.activation.value_or(Activation::Sigmoid);
       const at::Tensor scores = functional::activate(logits, activation).contiguous();
       for (std::size_t i = 0; i < batch.rows.size(); ++i)

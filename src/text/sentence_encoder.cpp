@@ -34,7 +34,6 @@ at::Tensor encode_all(const TaskModel& model, const std::vector<std::string>& te
       at::empty({static_cast<int64_t>(texts.size()), model.stages->width()}, at::kFloat);
   each_batch(texts, options.batch_size(), prompt, [&](const auto& indices, const auto& batch) {
     const at::Tensor own = encode_texts(model, batch, indices, excluded, options.on_truncated());
-    const inference::BesideModel copying(own.numel());
     result.index_copy_(0, at::tensor(indices, at::kLong), own);
   });
   return result;
@@ -52,7 +51,6 @@ torch::Tensor SentenceEncoder::encode(const std::vector<std::string>& texts,
   if (kept) text::check_positive("SentenceEncoder", "truncate_dim", *kept);
   const std::string prompt = text::prompt_of("SentenceEncoder", options, held->folder);
   at::Tensor vectors = text::encode_all(held->of(options.task()), texts, prompt, options);
-  const inference::BesideModel finishing(vectors.numel());
   if (kept && *kept < vectors.size(1)) vectors = vectors.narrow(1, 0, *kept).contiguous();
   return options.normalize() ? functional::l2_normalize(vectors) : vectors;
 }

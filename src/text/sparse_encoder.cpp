@@ -100,7 +100,6 @@ at::Tensor splade_vectors(const FrozenClassifier& model, const sentence::SpladeP
                           const PackedRows& packed) {
   if (stage.strategy == sentence::SpladeStrategy::Max) {
     at::Tensor largest = model.largest_logits(packed.rows, packed.lengths);
-    const inference::BesideModel pooling(largest.numel());
     return weights_of(largest, stage.logs);
   }
   const int64_t width = model.options().head().outputs();
@@ -109,7 +108,7 @@ at::Tensor splade_vectors(const FrozenClassifier& model, const sentence::SpladeP
   for (int64_t i = 0; i < sums.size(0); ++i) {
     const int64_t length = packed.lengths[static_cast<std::size_t>(i)];
     const at::Tensor logits = model.logits(packed.rows.narrow(0, first, length));
-    const inference::BesideModel pooling(logits.numel());
+    const torch_internals::CallThreads pooling({}, torch_internals::Operations::Large);
     sums.select(0, i).copy_(weights_of(logits, stage.logs).sum(0));
     first += length;
   }
@@ -123,7 +122,6 @@ at::Tensor splade_of_batch(const TaskModel& model, const SparseTask& task, const
   const auto& stage = std::get<sentence::SpladePooling>(model.stages->options.stages().front());
   const at::Tensor vectors = splade_vectors(head, stage, packed_rows(hidden, batch.mask));
   if (!task.rest) return vectors;
-  const inference::BesideModel rest(vectors.numel());
   return task.rest.ptr()->forward(vectors, batch.mask, 0, batch.ids, {}, max_active_dims);
 }
 

@@ -21,6 +21,12 @@ enum class Loops {
              ///< are inside a part
 };
 
+/// What LibTorch's own operations do in a call.
+enum class Operations {
+  Small,  ///< copies, masks and pooling, which are a small part of what the model computes
+  Large,  ///< much of it: products of images, transforms, tables of static embeddings
+};
+
 /// How a frozen model wants its calls to be run.
 struct CallOptions {
   int64_t threads = 0;  ///< the most, if it is positive
@@ -47,14 +53,12 @@ inline LibTorchThreads exchange_threads(LibTorchThreads threads) {
 /// object. A call inside another has at most the threads of the outer one.
 class CallThreads {
  public:
-  static constexpr int64_t kFewElements = int64_t{1} << 19;
-
-  /// At most at::get_num_threads(). LibTorch's own operations run in one thread where those of the
-  /// call are on few `elements`: threads would wait for each other longer than they compute.
-  CallThreads(const CallOptions& options, int64_t elements)
+  /// At most at::get_num_threads(). Small operations of LibTorch run in one thread beside helpers:
+  /// OpenMP's threads spin for some milliseconds after each, on the processors of the helpers.
+  explicit CallThreads(const CallOptions& options, Operations operations = Operations::Small)
       : outer_(current()), most_(most()), loops_(options.loops) {
     if (options.threads > 0) most_ = static_cast<int>(std::min<int64_t>(options.threads, most_));
-    const int own = loops_ == Loops::Helpers && elements < kFewElements ? 1 : most_;
+    const int own = loops_ == Loops::Helpers && operations == Operations::Small ? 1 : most_;
     before_ = exchange_threads({own, own});
     current() = this;
   }

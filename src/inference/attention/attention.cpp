@@ -32,7 +32,9 @@ HeadSizes HeadSizes::of(const MultiheadAttentionOptions& options) {
 
 float score_scale(int64_t head_dim) { return 1.0F / std::sqrt(static_cast<float>(head_dim)); }
 
-void attend(const AttentionInput& input, float* out) {
+void attend(const AttentionInput& input, float* out) { attend(input, input.queries.all(), out); }
+
+void attend(const AttentionInput& input, const SequenceRange& sequences, float* out) {
   const int64_t batch = input.queries.batch;
   const HeadSizes& sizes = input.sizes;
   kernel::SequenceAttentionRequest request = {};
@@ -82,10 +84,13 @@ void attend(const AttentionInput& input, float* out) {
   request.out_stride = input.out_stride > 0 ? input.out_stride : sizes.query_width();
   const kernels::SequenceAttention own = kernels::sequence_attention(
       kernels::chosen_inference(), input.scoring.products, sizes.head_dim, input.keys.length);
-  const int64_t products = input.queries.rows * sizes.query_width() * most_keys(input);
-  const int64_t grain = kGrainOfSequences * batch * sizes.heads / std::max<int64_t>(1, products);
+  const int64_t products = sequences.rows * sizes.query_width() * most_keys(input);
+  const int64_t begin_of_all = sequences.begin * sizes.heads,
+                end_of_all = sequences.end * sizes.heads;
+  const int64_t grain =
+      kGrainOfSequences * (end_of_all - begin_of_all) / std::max<int64_t>(1, products);
   torch_internals::parallel_parts(
-      0, batch * sizes.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+      begin_of_all, end_of_all, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
         own.kernels.attend(request, begin, end,
                            platform::scratch(platform::Scratch::Scores, own.scratch_floats));
       });

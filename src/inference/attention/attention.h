@@ -51,6 +51,8 @@ struct AttentionInput {
   bool has_longer_distances = false;
 };
 void attend(const AttentionInput& input, float* out);
+/// attend() for some of the sequences; `out` is that of all.
+void attend(const AttentionInput& input, const SequenceRange& sequences, float* out);
 
 /// Where ScoreMask::by_distance, with room for a panel of queries, has what is added at distance 0.
 inline int64_t distance_zero(const at::Tensor& by_distance) {

@@ -21,6 +21,7 @@ class GridBiases {
   std::optional<std::size_t> add(const GridPositionBiasImpl* shared,
                                  const GridPositionBiasImpl* own);
 
+  bool empty() const { return sums_.empty(); }
   /// The biases (1, H, 1 + N, 1 + N) for a grid, that of each table unless given, with neighbouring
   /// queries side by side in memory. Null if there are none.
   std::shared_ptr<const std::vector<at::Tensor>> of(

@@ -61,7 +61,7 @@ at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at
                     "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
                     " and ", memory.sizes());
   model.stale_check.check();
-  const CallThreads threads(model.call, tgt.numel() * model.options.d_model());
+  const CallThreads threads(model.call);
   const int64_t batch = tgt.size(0), length = tgt.size(1);
   const at::Tensor out =
       decode_rows(model, tgt, memory, tgt_mask, memory_mask, memory_weights, tgt_tokens);
@@ -79,7 +79,7 @@ torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
   const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
   check_ids("src", src);
   model->stale_check.check();
-  const CallThreads threads(model->call, src.numel() * model->options.d_model());
+  const CallThreads threads(model->call);
   const Memory memory = inference::encode(*model, src, src_mask);
   return memory.packing.unpack(memory.rows);
 }

@@ -11,7 +11,7 @@
 namespace posenc {
 
 using inference::Packing;
-using torch_internals::CallThreads;
+using torch_internals::CallThreads, torch_internals::Operations;
 
 namespace {
 
@@ -65,7 +65,7 @@ torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   const FrozenLayers& layers = *model.layers;
   const bool transforms = layers.needs_key_masks;  // by LibTorch's operations
-  const CallThreads threads(model.call, transforms ? CallThreads::kFewElements : x.numel());
+  const CallThreads threads(model.call, transforms ? Operations::Large : Operations::Small);
   check_position_ids(layers.is_axial, inputs.position_ids, batch, length);
   check_grid("FrozenTransformerEncoder", model.options, inputs.grid, length);
   TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),

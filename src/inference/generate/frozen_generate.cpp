@@ -37,8 +37,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   const inference::TransformerModel& frozen = *held;
   frozen.stale_check.check();
   if (plan.sources == 0) return {};
-  const torch_internals::CallThreads threads(frozen.call,
-                                             plan.work_beside(model.options().tgt_vocab()));
+  const torch_internals::CallThreads threads(frozen.call);
   const auto memory = inference::encode(frozen, src, src_mask);
   // As in forward(), query i is token i of the target.
   const ScoreMask rest =

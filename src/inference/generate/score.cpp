@@ -83,13 +83,6 @@ std::vector<int64_t> decoded_tokens(const Targets& targets) {
   return counts;
 }
 
-// How many logits LibTorch's operations are on.
-int64_t logits_of(const Targets& targets, const TransformerOptions& model) {
-  size_t most = 0;
-  for (const auto& target : targets) most = std::max(most, target.size());
-  return static_cast<int64_t>(targets.size() * most) * model.tgt_vocab();
-}
-
 // A target that has only its first token attends to nothing.
 std::vector<ScoredTarget> with_attention(std::vector<ScoredTarget> found,
                                          const torch::Tensor& src) {
@@ -126,7 +119,7 @@ std::vector<std::vector<double>> score(const FrozenTransformer& model, const tor
   check_targets(targets, src, model.options());
   if (targets.empty()) return {};
   const auto held = inference::FrozenAccess::model(model);
-  const inference::FrozenCall call(held->call, logits_of(targets, model.options()));
+  const inference::FrozenCall call(held->call);
   const auto memory = model.encode(src, src_mask);
   return next_log_probabilities(targets, torch::kCPU, [&](const torch::Tensor& given) {
     return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, nullptr,
@@ -157,7 +150,7 @@ std::vector<ScoredTarget> score_with_attention(const FrozenTransformer& model,
   check_targets(targets, src, model.options());
   if (targets.empty()) return {};
   const auto held = inference::FrozenAccess::model(model);
-  const inference::FrozenCall call(held->call, logits_of(targets, model.options()));
+  const inference::FrozenCall call(held->call);
   const auto memory = model.encode(src, src_mask);
   const auto decode = [&](const torch::Tensor& given, torch::Tensor& attention) {
     return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, &attention,

@@ -67,11 +67,6 @@ struct SearchPlan {
   int64_t longest_prefix;
   int64_t steps;                     ///< the most tokens that a row of the decoder takes
   std::optional<int64_t> uncounted;  ///< the id that has no position, where positions are of ids
-  /// The elements of LibTorch's operations beside a model of `vocab` tokens: sampling sorts the
-  /// logits, in about 16 steps.
-  int64_t work_beside(int64_t vocab) const {
-    return options.do_sample() ? 16 * sources * rows_per_source * vocab : 0;
-  }
   bool reads_attention() const {
     return options.return_attention() || options.coverage_penalty() != 0.0;
   }

@@ -44,6 +44,9 @@ class AttentionMixers : public StepMixers<AttentionStep> {
   explicit AttentionMixers(const BlockLayers& layers)
       : alibi(layers.alibi), counts_tokens(layers.counts_tokens) {}
   std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override;
+  bool takes_parts(const BatchRows& batch) const override {
+    return batch.inputs.cache == nullptr && grid_biases.empty();
+  }
   bool add_cache_needs(std::size_t step, CacheNeeds& all) const override;
   bool is_axial() const { return !rotations.empty() && rotations.front().is_axial(); }
 
@@ -106,7 +109,7 @@ class AttentionRun : public MixerRun {
       multiply_rows(heads, stride, part.rows, queries, factors_[*own.growth].data() + begin);
   }
 
-  void mix(std::size_t step, const float* input) override {
+  void mix(std::size_t step, const float* input, const SequenceRange& sequences) override {
     const AttentionStep& own = own_.steps[step];
     const int64_t keys = own.sizes.query_width(), kv_width = own.sizes.kv_width();
     const DistanceRows& relative =
@@ -124,14 +127,14 @@ class AttentionRun : public MixerRun {
                           own_.counts_tokens};
     all.has_longer_distances = cache_ != nullptr;
     auto* const context = context_.data_ptr<float>();
-    cache_ ? cache_->attend(all, context) : attend(all, context);
+    cache_ ? cache_->attend(all, context) : attend(all, sequences, context);
     if (!own.convolution) return;
     // The second half of the columns of the context.
-    by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
-      const int64_t width = own.context_width();
+    by_rows(sequences.rows, [&](int64_t begin, int64_t end) {
+      const int64_t width = own.context_width(), first = sequences.first_row;
       convolution_->run(*own.convolution, packing_, input, projected_.const_data_ptr<float>(),
-                        projected_.size(1), begin, end, context_.data_ptr<float>() + width / 2,
-                        width, stream_.regime);
+                        projected_.size(1), first + begin, first + end,
+                        context_.data_ptr<float>() + width / 2, width, stream_.regime);
     });
   }
 

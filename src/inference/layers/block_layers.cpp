@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/torch_internals/parts.h"
 #include "inference/rows/layer_ends.h"
 
 namespace posenc::inference {
@@ -23,20 +24,40 @@ class BlockRun {
         stream_(batch.stream),
         used_rows_(batch.inputs.used_rows),
         ends_(ends) {
+    bool takes_parts = used_rows_ == nullptr;
     for (const Block& block : blocks_) {
       MixerRun* run = nullptr;
       if (block.mixers != nullptr) {
         std::unique_ptr<MixerRun>& of_kind = runs_[block.mixers];
         if (!of_kind) of_kind = block.mixers->begin(batch);
         run = of_kind.get();
+        takes_parts &= block.mixers->takes_parts(batch);
       }
       run_of_.push_back(run);
       if (mixes(block)) last_mixer_ = run_of_.size() - 1;
     }
+    parts_ = takes_parts ? batch.packing.parts(kRowsPerThread * torch_internals::most_threads())
+                         : std::vector{batch.packing.all()};
   }
 
   void run() {
-    by_rows(stream_.rows, [&](int64_t begin, int64_t end) {
+    for (const SequenceRange& sequences : parts_) run(sequences);
+  }
+
+ private:
+  // Of a part of the batch: few enough to stay in the cache, and enough to read weights for.
+  static constexpr int64_t kRowsPerThread = 512;
+
+  struct Place {
+    std::size_t block, layer;
+  };
+
+  void run(const SequenceRange& sequences) {
+    const auto by_own_rows = [&](const std::function<void(int64_t begin, int64_t end)>& f) {
+      const int64_t first = sequences.first_row;
+      by_rows(sequences.rows, [&](int64_t begin, int64_t end) { f(first + begin, first + end); });
+    };
+    by_own_rows([&](int64_t begin, int64_t end) {
       const Stream part = stream_.part(begin, end);
       enter(part, layers_.entry, layers_.entry_is_residual);
       advance({0, 0}, part, begin);
@@ -46,7 +67,7 @@ class BlockRun {
       const Block& block = blocks_[at.block];
       if (!mixes(block)) continue;
       MixerRun& mixer = *run_of_[at.block];
-      mixer.mix(block.step, input_of(block, stream_));
+      mixer.mix(block.step, input_of(block, stream_), sequences);
       const bool is_last = uses_some(at.block);
       const auto go_on = [&](int64_t begin, int64_t end) {
         const Stream part = stream_.part(begin, end);
@@ -58,15 +79,11 @@ class BlockRun {
       if (is_last) {
         for (const int64_t row : *used_rows_) go_on(row, row + 1);
       } else {
-        by_rows(stream_.rows, go_on);
+        by_own_rows(go_on);
       }
     }
   }
 
- private:
-  struct Place {
-    std::size_t block, layer;
-  };
   Place after(Place at) const {
     return {at.block + 1, at.layer + (blocks_[at.block].ends_layer ? 1 : 0)};
   }
@@ -124,6 +141,7 @@ class BlockRun {
   std::map<const Mixers*, std::unique_ptr<MixerRun>> runs_;
   std::vector<MixerRun*> run_of_;  // of each block, null for networks
   std::size_t last_mixer_ = 0;     // the last block that mixes rows
+  std::vector<SequenceRange> parts_;
 };
 
 }  // namespace

@@ -28,8 +28,10 @@ class MixerRun {
   /// Reads rows of a block's input, (part.rows, D).
   virtual void read(std::size_t /*step*/, const Stream& /*part*/, const float* /*input*/,
                     int64_t /*begin*/) {}
-  /// Mixes all rows, once they are read.
-  virtual void mix(std::size_t /*step*/, const float* /*input*/) {}
+  /// Mixes the rows of each of these sequences, once they are read: of all, unless the mixers can
+  /// do with some.
+  virtual void mix(std::size_t /*step*/, const float* /*input*/,
+                   const SequenceRange& /*sequences*/) {}
   /// Adds the result to the rows of a part, as add_projected() does.
   virtual void write(std::size_t step, const Stream& part, int64_t begin, const Norm& post,
                      const Norm& after) = 0;
@@ -43,6 +45,8 @@ class Mixers {
   virtual RowFormat row_format() const { return RowFormat::Float32; }
   /// Whether a row depends on other rows of a block's input, so that all have to be read before.
   virtual bool mixes() const { return true; }
+  /// Whether some sequences of a batch may go through the layers before the others do.
+  virtual bool takes_parts(const BatchRows& /*batch*/) const { return !mixes(); }
   virtual std::unique_ptr<MixerRun> begin(const BatchRows& batch) const = 0;
   /// Adds what a cache needs of a mixer. Returns false if none can do for it.
   virtual bool add_cache_needs(std::size_t /*step*/, CacheNeeds& /*all*/) const { return !mixes(); }
@@ -91,7 +95,8 @@ class StepMixers : public Mixers {
 };
 
 /// Layers that are blocks, whose rows pass through all networks and projections between two mixers
-/// at once, so that they stay in the cache.
+/// at once, so that they stay in the cache. Sequences of a large batch pass through all layers in
+/// parts for the same reason, where the mixers allow it.
 class BlockLayers : public FrozenLayers {
  public:
   BlockLayers(const TransformerEncoderImpl& encoder, bool norm_first)

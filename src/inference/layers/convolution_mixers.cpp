@@ -24,6 +24,7 @@ struct ConformerConvolutionStep {
 };
 class ConformerConvolutionMixers : public StepMixers<ConformerConvolutionStep> {
  public:
+  bool takes_parts(const BatchRows& /*batch*/) const override { return true; }
   std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override;
 };
 
@@ -32,10 +33,9 @@ class ConformerConvolutionRun : public MixerRun {
   ConformerConvolutionRun(const ConformerConvolutionMixers& own, const BatchRows& batch)
       : own_(own),
         packing_(batch.packing),
-        rows_(batch.stream.rows),
         width_(batch.stream.width),
-        gated_(at::empty({rows_, odd_stride(2 * width_)}, at::kFloat)),
-        convolved_(at::empty({rows_, width_}, at::kFloat)) {}
+        gated_(at::empty({batch.stream.rows, odd_stride(2 * width_)}, at::kFloat)),
+        convolved_(at::empty({batch.stream.rows, width_}, at::kFloat)) {}
 
   // What the convolution sees: a sigmoid(b).
   void read(std::size_t step, const Stream& part, const float* input, int64_t begin) override {
@@ -50,11 +50,12 @@ class ConformerConvolutionRun : public MixerRun {
     });
   }
 
-  void mix(std::size_t step, const float*) override {
+  void mix(std::size_t step, const float*, const SequenceRange& sequences) override {
     const ConformerConvolutionStep& own = own_.steps[step];
-    by_rows(rows_, [&](int64_t begin, int64_t end) {
+    const int64_t first_row = sequences.first_row;
+    by_rows(sequences.rows, [&](int64_t begin, int64_t end) {
       split_rows(end - begin, width_ * own.depthwise.size(0), [&](int64_t first, int64_t last) {
-        for (int64_t row = begin + first; row < begin + last; ++row) convolve(own, row);
+        for (int64_t row = begin + first; row < begin + last; ++row) convolve(own, first_row + row);
       });
     });
   }
@@ -84,7 +85,7 @@ class ConformerConvolutionRun : public MixerRun {
 
   const ConformerConvolutionMixers& own_;
   const Packing& packing_;
-  const int64_t rows_, width_;
+  const int64_t width_;
   const at::Tensor gated_, convolved_;
 };
 

@@ -16,10 +16,10 @@ class FourierRun : public MixerRun {
                          at::kFloat)) {}
 
   // A sequence at a time: their complex numbers are few then.
-  void mix(std::size_t, const float* input) override {
+  void mix(std::size_t, const float* input, const SequenceRange& sequences) override {
     auto* const data = const_cast<float*>(input);  // which is only read
     const at::Tensor rows = at::from_blob(data, mixed_.sizes(), at::TensorOptions(at::kFloat));
-    for (int64_t b = 0; b < mixed_.size(0); ++b)
+    for (int64_t b = sequences.begin; b < sequences.end; ++b)
       mixed_.narrow(0, b, 1).copy_(functional::fourier_mixing(rows.narrow(0, b, 1)));
   }
 
@@ -34,6 +34,7 @@ class FourierRun : public MixerRun {
 
 class FourierMixers : public Mixers {
  public:
+  bool takes_parts(const BatchRows& /*batch*/) const override { return true; }
   std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override {
     return std::make_unique<FourierRun>(batch);
   }

@@ -36,7 +36,7 @@ class RelativeRun : public MixerRun {
             stride);
   }
 
-  void mix(std::size_t step, const float*) override {
+  void mix(std::size_t step, const float*, const SequenceRange&) override {
     const RelativeStep& own = own_.steps[step];
     attend_relative({heads_.narrow(1, 0, width_), heads_.narrow(1, width_, width_),
                      heads_.narrow(1, 2 * width_, width_), packing_, packing_, own.sizes,

@@ -45,7 +45,7 @@ bool is_native_faster(const std::function<void()>& own, const std::function<void
 }
 
 NativeFor measure(const at::Tensor& weight) {
-  const torch_internals::CallThreads threads({.loops = torch_internals::Loops::LibTorch}, 0);
+  const torch_internals::CallThreads threads({.loops = torch_internals::Loops::LibTorch});
   const int64_t columns = std::min(weight.size(0), kMeasuredColumns);
   const at::Tensor slice = weight.narrow(0, 0, columns);
   const Projection own(slice, {}, kAlwaysNative), aten(slice, {}, {});

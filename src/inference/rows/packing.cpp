@@ -173,6 +173,21 @@ ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_
           kept(resolved.allowed, 3)};
 }
 
+std::vector<SequenceRange> Packing::parts(int64_t rows_each) const {
+  const int64_t count = std::clamp<int64_t>(rows / rows_each, 1, std::max<int64_t>(batch, 1));
+  std::vector<SequenceRange> found;
+  SequenceRange part = {0, 0, 0, 0};
+  for (int64_t b = 0; b < batch; ++b) {
+    part.end = b + 1;
+    part.rows += lengths[b];
+    const int64_t done = part.first_row + part.rows;
+    if (b + 1 < batch && done * count < rows * (std::ssize(found) + 1)) continue;
+    found.push_back(part);
+    part = {part.end, part.end, done, 0};
+  }
+  return found;
+}
+
 at::Tensor Packing::pack(const at::Tensor& x) const {
   const at::Tensor flat = x.flatten(0, 1);
   return packed ? flat.index_select(0, at::tensor(positions, at::kLong)) : flat;

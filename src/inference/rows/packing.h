@@ -8,6 +8,12 @@
 
 namespace posenc::inference {
 
+/// Neighbouring sequences [begin, end) of a batch, and their rows.
+struct SequenceRange {
+  int64_t begin, end;
+  int64_t first_row, rows;
+};
+
 /// Maps the sequences of a batch (B, L) to a matrix of the rows that are computed: all, or those
 /// that are no padding.
 struct Packing {
@@ -62,6 +68,11 @@ struct Packing {
 
   /// The number of tokens before each row in its sequence, int64 (rows), with those of `past`.
   at::Tensor token_positions() const;
+
+  /// Parts of the batch of about that many rows, or of one sequence that has more.
+  std::vector<SequenceRange> parts(int64_t rows_each) const;
+  /// The whole batch.
+  SequenceRange all() const { return {0, batch, 0, rows}; }
 
   int64_t batch, length;
   int64_t rows;

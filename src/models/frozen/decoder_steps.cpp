@@ -191,7 +191,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenDecoder& model,
                     "another");
   held->check_unchanged();
   if (plan.sources == 0) return {};
-  const inference::FrozenCall call(held->call, plan.work_beside(held->head.out()));
+  const inference::FrozenCall call(held->call);
   inference::DecoderSteps steps(*held, plan, beginning);
   return search(steps, plan, torch::kCPU);
 }

@@ -105,12 +105,6 @@ at::Tensor logits_of(const FrozenClassifierParts& parts, const at::Tensor& rows)
   return output_of(parts, output_rows(parts, rows));
 }
 
-// How many elements LibTorch's operations on rows (..., D) and their logits are on.
-int64_t libtorchs_elements(const FrozenClassifierParts& parts, const at::Tensor& rows) {
-  const int64_t width = std::max(rows.size(-1), parts.head.outputs());
-  return rows.numel() / std::max<int64_t>(rows.size(-1), 1) * width;
-}
-
 // The logits (B, L, outputs) of all tokens that are not masked.
 at::Tensor token_logits(const FrozenClassifierParts& parts, const at::Tensor& hidden,
                         const at::Tensor& attention_mask) {
@@ -141,8 +135,7 @@ ClassifierOutput FrozenClassifier::forward(const torch::Tensor& input,
   held->stale_check.check();
   ClassifierOutput out;
   out.encoder = held->encoder.forward(input, inputs);
-  const torch_internals::CallThreads threads(
-      held->call, inference::libtorchs_elements(*held, out.encoder.last_hidden_state));
+  const torch_internals::CallThreads threads(held->call);
   out.logits = inference::all_logits(*held, out.encoder, inputs.attention_mask());
   return out;
 }
@@ -163,8 +156,7 @@ torch::Tensor FrozenClassifier::logits(const torch::Tensor& rows) const {
   const auto held = parts_;
   check_rows(held->head.d_model(), rows);
   held->stale_check.check();
-  const torch_internals::CallThreads threads(held->call,
-                                             inference::libtorchs_elements(*held, rows));
+  const torch_internals::CallThreads threads(held->call);
   return inference::logits_of(*held, rows);
 }
 
@@ -181,8 +173,7 @@ torch::Tensor FrozenClassifier::largest_logits(const torch::Tensor& rows,
                     "[FrozenClassifier] largest_logits() must be called for a head whose logits "
                     "go through no activation. Got one with an output_activation");
   held->stale_check.check();
-  const torch_internals::CallThreads threads(held->call,
-                                             inference::libtorchs_elements(*held, rows));
+  const torch_internals::CallThreads threads(held->call);
   std::vector<inference::ProductOfColumns> products = {{&held->out, 0}};
   if (held->beside) products.push_back({&*held->beside, held->out.in()});
   return inference::largest_rows(products, inference::output_rows(*held, rows), lengths);

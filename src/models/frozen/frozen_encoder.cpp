@@ -136,14 +136,6 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
   return !pooled_rows(options, real, ids).all().item<bool>();
 }
 
-// How many elements the operations of LibTorch beside the layers are on: few, except for images.
-int64_t libtorchs_elements(const EncoderOptions& options, const at::Tensor& input,
-                           const EncoderInputs& inputs) {
-  if (options.patches()) return torch_internals::CallThreads::kFewElements;
-  const at::Tensor& embeds = inputs.inputs_embeds();
-  return embeds.defined() ? embeds.numel() : input.numel() * options.encoder().layer().d_model();
-}
-
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
 functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeights weights) {
   for (at::Tensor* tensor :
@@ -179,8 +171,9 @@ EncoderOutput FrozenEncoder::forward(const torch::Tensor& input, const EncoderIn
                     "has them. Got true");
   const EncoderInputs inputs = with_mask(parts.options, input, given);
   parts.stale_check.check();
+  using torch_internals::Operations;  // of LibTorch beside the layers: products of images are large
   const torch_internals::CallThreads threads(
-      parts.call, inference::libtorchs_elements(parts.options, input, inputs));
+      parts.call, parts.options.patches() ? Operations::Large : Operations::Small);
   if (parts.transformer) return parts.decoded(input, given);
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);

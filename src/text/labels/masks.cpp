@@ -66,7 +66,6 @@ class Filler {
                                              const at::Tensor& hidden) const {
     const at::Tensor rows = hidden.index_select(0, at::tensor(text.masks, at::kLong));
     const at::Tensor logits = parts_.model.logits(rows);
-    const inference::BesideModel choosing(logits.numel());
     at::Tensor probabilities = at::softmax(logits, -1);
     if (!targets_.empty())
       probabilities = probabilities.index_select(1, at::tensor(targets_, at::kLong));

@@ -70,7 +70,6 @@ at::Tensor logits_of(const TextClassifierParts& parts, const TextRows& rows, int
   for (const ModelBatch& batch : model_batches(parts.rules, rows.batch(), batch_size)) {
     const at::Tensor logits = parts.model.forward(batch.ids, batch.inputs).logits;
     if (batch.rows.size() == rows.size()) return logits;
-    const inference::BesideModel copying(logits.numel());
     if (!result.defined())
       result = at::empty({static_cast<int64_t>(rows.size()), logits.size(1)}, at::kFloat);
     result.index_copy_(0, at::tensor(batch.rows, at::kLong), logits);
@@ -91,11 +90,8 @@ at::Tensor scores_of(const TextClassifierParts& parts, const std::vector<Text>& 
     const TextRows rows(parts.tokenizer, batch, parts.rules.options);
     check_tokens(rows, indices);
     const at::Tensor logits = logits_of(parts, rows, options.batch_size());
-    {
-      const inference::BesideModel scoring(logits.numel());
-      result.index_copy_(0, at::tensor(indices, at::kLong),
-                         scores_of_logits(parts, logits, options.function()));
-    }
+    result.index_copy_(0, at::tensor(indices, at::kLong),
+                       scores_of_logits(parts, logits, options.function()));
     rows.tell_cut(indices, options.on_truncated());
   });
   return result;
@@ -174,7 +170,6 @@ torch::Tensor TextClassifier::choose(const std::string& text,
   text::check_tokens(rows, indices);
   constexpr int64_t kMostRows = 32;
   const at::Tensor logits = text::logits_of(*held, rows, kMostRows);
-  const inference::BesideModel scoring(logits.numel());
   return class_probabilities(held->model.options(), logits).squeeze(1);
 }
 

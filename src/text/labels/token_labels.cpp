@@ -225,7 +225,6 @@ std::vector<std::vector<TokenLabel>> label_tokens(const TextClassifierParts& par
     std::vector<at::Tensor> probabilities(rows.size());
     for (const ModelBatch& own : model_batches(parts.rules, rows.batch(), options.batch_size())) {
       const at::Tensor logits = parts.model.forward(own.ids, own.inputs).logits;
-      const inference::BesideModel scoring(logits.numel());
       const at::Tensor scores = class_probabilities(parts.model.options(), logits);
       for (std::size_t i = 0; i < own.rows.size(); ++i) {
         probabilities[static_cast<std::size_t>(own.rows[i])] =

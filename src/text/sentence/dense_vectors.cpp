@@ -35,7 +35,7 @@ at::Tensor static_vectors(const TaskModel& model, const TextRows& rows,
     ids.insert(ids.end(), begin + static_cast<std::ptrdiff_t>(row.begin),
                begin + static_cast<std::ptrdiff_t>(row.end));
   }
-  const inference::BesideModel pooling(static_cast<int64_t>(ids.size()) * model.stages->width());
+  const torch_internals::CallThreads threads({}, torch_internals::Operations::Large);
   const auto bags = at::embedding_bag(model.first->table, at::tensor(ids, at::kLong),
                                       at::tensor(offsets, at::kLong),
                                       /*scale_grad_by_freq=*/false, kMeanBags);
@@ -52,7 +52,6 @@ at::Tensor vectors_of_ids(const TaskModel& model, const at::Tensor& ids, const E
   EncoderInputs inputs = given;
   if (stages.needs_hidden_states()) inputs.output_hidden_states(true);
   const EncoderOutput out = model.first->encoder->forward(ids, inputs);
-  const inference::BesideModel pooling(out.last_hidden_state.numel());
   return stages.forward(out.last_hidden_state, mask, prompt_length, ids, out.hidden_states,
                         max_active_dims);
 }
@@ -69,7 +68,6 @@ at::Tensor dense_vectors(const char* caller, const TaskModel& model, const TextR
     if (batch.rows.size() == rows.size()) return own;
     if (!vectors.defined())
       vectors = at::empty({static_cast<int64_t>(rows.size()), own.size(1)}, at::kFloat);
-    const inference::BesideModel copying(own.numel());
     vectors.index_copy_(0, at::tensor(batch.rows, at::kLong), own);
   }
   return vectors;

@@ -54,7 +54,7 @@ TEST(Parts, AreParallelRegions) {
 TEST(Parts, ThrowWhatAPartThrows) {
   const testing::Threads guard(3);
   for (const Loops loops : {Loops::Helpers, Loops::LibTorch}) {
-    const CallThreads call({.loops = loops}, 0);
+    const CallThreads call({.loops = loops});
     EXPECT_THROW(run_parts(9,
                            [](int64_t i) {
                              if (i == 4) throw std::runtime_error("four");
@@ -67,24 +67,24 @@ TEST(CallThreads, AreTheLeastOfAllLimits) {
   const testing::Threads guard(4);
   EXPECT_EQ(most_threads(), 4);
   {
-    const CallThreads all({}, 0);
+    const CallThreads all({});
     EXPECT_EQ(most_threads(), 4);
-    const CallThreads two({.threads = 2}, 0);
+    const CallThreads two({.threads = 2});
     EXPECT_EQ(most_threads(), 2);
-    const CallThreads three({.threads = 3}, 0);
+    const CallThreads three({.threads = 3});
     EXPECT_EQ(most_threads(), 2);
   }
-  const CallThreads many({.threads = 100}, 0);
+  const CallThreads many({.threads = 100});
   EXPECT_EQ(most_threads(), 4);
 }
 
-TEST(CallThreads, GiveLibTorchOneForFewElements) {
+TEST(CallThreads, GiveSmallOperationsOfLibTorchOne) {
   const testing::Threads guard(4);
   {
-    const CallThreads few({.threads = 3}, CallThreads::kFewElements - 1);
+    const CallThreads small({.threads = 3});
     EXPECT_EQ(at::get_num_threads(), 1);
     {
-      const CallThreads many({}, CallThreads::kFewElements);
+      const CallThreads large({}, Operations::Large);
       EXPECT_EQ(at::get_num_threads(), 3);
     }
     EXPECT_EQ(at::get_num_threads(), 1);
@@ -103,11 +103,11 @@ TEST(CallThreads, AreThoseOfMklToo) {
   };
   const int outside = own();
   {
-    const CallThreads two({.threads = 2, .loops = Loops::LibTorch}, 0);
+    const CallThreads two({.threads = 2, .loops = Loops::LibTorch});
     EXPECT_EQ(own(), 2);
     run_parts(4, [&](int64_t) {});
     EXPECT_EQ(own(), 2);
-    const CallThreads few({}, 0);
+    const CallThreads few({});
     EXPECT_EQ(own(), 1);
     run_parts(4, [&](int64_t) { EXPECT_EQ(own(), 1); });
     const CallersThreads callback;
@@ -119,8 +119,8 @@ TEST(CallThreads, AreThoseOfMklToo) {
 TEST(CallThreads, LeaveCallbacksThoseOfTheirOwner) {
   const testing::Threads guard(4);
   {
-    const CallThreads outer({.threads = 2}, 0);
-    const CallThreads inner({.threads = 1}, 0);
+    const CallThreads outer({.threads = 2});
+    const CallThreads inner({.threads = 1});
     {
       const CallersThreads callback;
       EXPECT_EQ(at::get_num_threads(), 4);
