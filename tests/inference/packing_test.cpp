@@ -5,7 +5,10 @@
 
 #include <string>
 
+#include "inference/layer_kinds.h"
 #include "inference/models.h"
+#include "inference/rows/packing.h"
+#include "modules/drawn_module.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/positions/relative/bias.h"
 #include "support/compare.h"
@@ -100,6 +103,63 @@ TEST(Packing, PaddingChangesNoBit) {
       const int64_t length = tokens[2].sum().item<int64_t>();
       const auto alone = frozen.forward(x.narrow(0, 2, 1).narrow(1, 0, length), mask_for(length));
       EXPECT_TRUE(bit_equal(all.narrow(0, 2, 1).narrow(1, 0, length).contiguous(), alone));
+    }
+  }
+}
+
+TEST(Packing, HasPartsOfWholeSequences) {
+  Dice dice(70);
+  for (int number = 0; number < 50; ++number) {
+    const int64_t batch = dice(0, 9), length = dice(1, 7), each = dice(1, 30);
+    const inference::Packing packing(torch::rand({batch, length}) < 0.6);
+    int64_t sequence = 0, row = 0;
+    const auto parts = packing.parts(each);
+    for (const auto& part : parts) {
+      EXPECT_EQ(part.begin, sequence);
+      EXPECT_EQ(part.first_row, row);
+      EXPECT_LT(part.begin, part.end);
+      for (; sequence < part.end; ++sequence) row += packing.lengths[sequence];
+      EXPECT_EQ(part.rows, row - part.first_row);
+    }
+    EXPECT_EQ(sequence, batch);
+    EXPECT_LE(std::ssize(parts), std::max<int64_t>(1, packing.rows / each));
+  }
+}
+
+// A batch of more rows than the layers take at once, beside the same sequences one by one, with a
+// mask that has something of its own for each of them.
+TEST(Packing, PartsOfALargeBatchChangeNoBit) {
+  const torch::NoGradGuard no_grad;
+  Dice dice(6);
+  torch::manual_seed(seed(6));
+  const int64_t batch = 36, length = 80, width = 16;
+  const auto tokens = any_tokens(dice, batch, length, PaddingSide::Right);
+  const auto x = torch::randn({batch, length, width});
+  const auto bias = torch::randn({batch, 1, length, length});
+  const auto mask_of = [&](const TransformerEncoderOptions& stack, int64_t first, int64_t count) {
+    const auto padding = AttentionMask::key_padding(tokens.narrow(0, first, count));
+    return mixes_all_tokens(stack)
+               ? padding
+               : padding & AttentionMask::additive(bias.narrow(0, first, count));
+  };
+  for (const auto& [name, stack] : layer_kinds(width, 2)) {
+    SCOPED_TRACE(name);
+    const auto frozen = freeze(drawn(TransformerEncoder(stack)));
+    for (const int threads : {1, 2}) {
+      const Threads set(threads);
+      TransformerEncoderRecord all;
+      all.output_hidden_states = true;
+      const auto got = frozen.forward_with(x, mask_of(stack, 0, batch), all);
+      for (const int64_t b : {0, 1, 17, 35}) {
+        TransformerEncoderRecord own;
+        own.output_hidden_states = true;
+        const auto alone = frozen.forward_with(x.narrow(0, b, 1), mask_of(stack, b, 1), own);
+        EXPECT_TRUE(bit_equal(got.narrow(0, b, 1).contiguous(), alone)) << b;
+        for (size_t i = 0; i < own.hidden_states.size(); ++i)
+          EXPECT_TRUE(bit_equal(all.hidden_states[i].narrow(0, b, 1).contiguous(),
+                                own.hidden_states[i].contiguous()))
+              << b << ", layer " << i;
+      }
     }
   }
 }

@@ -22,6 +22,20 @@ int64_t most_keys(const AttentionInput& input) {
   return input.window && *input.window < keys / 2 ? 2 * *input.window + 1 : keys;
 }
 
+// Makes a request for all sequences one for some of them.
+void take(const SequenceRange& sequences, kernel::SequenceAttentionRequest& request) {
+  const int64_t begin = sequences.begin;
+  request.sequences = sequences.end - begin;
+  request.query_first += begin;
+  request.query_lengths += begin;
+  request.key_first += begin;
+  request.key_lengths += begin;
+  if (request.key_tokens != nullptr) request.key_tokens += begin;
+  if (request.query_places != nullptr) request.query_places += begin;
+  if (request.bias != nullptr) request.bias += begin * request.bias_strides[0];
+  if (request.masks != nullptr) request.masks += begin;
+}
+
 }  // namespace
 
 HeadSizes HeadSizes::of(const MultiheadAttentionOptions& options) {
@@ -84,13 +98,12 @@ void attend(const AttentionInput& input, const SequenceRange& sequences, float* 
   request.out_stride = input.out_stride > 0 ? input.out_stride : sizes.query_width();
   const kernels::SequenceAttention own = kernels::sequence_attention(
       kernels::chosen_inference(), input.scoring.products, sizes.head_dim, input.keys.length);
+  take(sequences, request);
   const int64_t products = sequences.rows * sizes.query_width() * most_keys(input);
-  const int64_t begin_of_all = sequences.begin * sizes.heads,
-                end_of_all = sequences.end * sizes.heads;
-  const int64_t grain =
-      kGrainOfSequences * (end_of_all - begin_of_all) / std::max<int64_t>(1, products);
+  const int64_t count = request.sequences * sizes.heads;
+  const int64_t grain = kGrainOfSequences * count / std::max<int64_t>(1, products);
   torch_internals::parallel_parts(
-      begin_of_all, end_of_all, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+      0, count, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
         own.kernels.attend(request, begin, end,
                            platform::scratch(platform::Scratch::Scores, own.scratch_floats));
       });

@@ -181,7 +181,8 @@ std::vector<SequenceRange> Packing::parts(int64_t rows_each) const {
     part.end = b + 1;
     part.rows += lengths[b];
     const int64_t done = part.first_row + part.rows;
-    if (b + 1 < batch && done * count < rows * (std::ssize(found) + 1)) continue;
+    const bool is_full = done < rows && done * count >= rows * (std::ssize(found) + 1);
+    if (b + 1 < batch && !is_full) continue;
     found.push_back(part);
     part = {part.end, part.end, done, 0};
   }
