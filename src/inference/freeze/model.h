@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/torch_internals/parts.h"
-#include "inference/freeze/audio_rows.h"
 #include "inference/freeze/embedding.h"
 #include "inference/freeze/stale_check.h"
 #include "inference/layers/decoder_stack.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "inference/freeze/option_values.h"
-#include "inference/freeze/torch_fields.h"
+#include "inference/layers/torch_fields.h"
 #include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/document_position_bias.h"
 #include "posenc/positions/nn/encoder_embeddings.h"

@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "inference/attention/attention.h"
-#include "inference/freeze/torch_fields.h"
 #include "inference/layers/module_parts.h"
+#include "inference/layers/torch_fields.h"
 #include "positions/nn/token_positions.h"
 #include "positions/nn/weights.h"
 #include "transformer/layers/layer_parts.h"

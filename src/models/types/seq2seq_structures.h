@@ -17,8 +17,9 @@ struct Seq2SeqStructure;
 
 /// The names in files of the matrices that may be tied.
 struct VocabularyNames {
-  std::string shared;  ///< the one that stands for all; empty: there is none
-  std::string encoder, decoder, head;
+  std::string shared;   ///< the one that stands for all; empty: there is none
+  std::string encoder;  ///< empty: sources are no tokens
+  std::string decoder, head;
   /// The order in which transformers looks for one that stands for the absent ones.
   std::vector<std::string> order;
   /// Whether those that are absent are taken from the others: tie_word_embeddings.
@@ -42,6 +43,8 @@ struct Seq2SeqFamily {
   /// The same of a tensor of each layer, after those.
   const char* in_layer;
   const char* prefix;  ///< what the names of all tensors but those of the output layer begin with
+  /// The setting that says how many rows a computed table of positions has.
+  const char* positions = "max_position_embeddings";
 };
 
 /// The structure of an encoder-decoder of transformers.
