@@ -43,9 +43,8 @@ void write_features(const TranscribeArguments& arguments) {
 
 void write_logits(const TranscribeArguments& arguments) {
   check_output(arguments.output, {arguments.folder, arguments.input});
-  const StateDict tensors =
-      forced_logits_of_sounds(arguments.folder, arguments.input, arguments.freezing,
-                              arguments.load, arguments.plain);
+  const StateDict tensors = forced_logits_of_sounds(
+      arguments.folder, arguments.input, arguments.freezing, arguments.load, arguments.plain);
   save_tensors(arguments.output, tensors);
   print("{}: {}\n", arguments.output, described(tensors));
 }
@@ -71,9 +70,9 @@ void add_transcribe(CLI::App& app) {
   sub->add_option("--rate", arguments->rate,
                   "samples of a .npy per second, in Hz; default: the rate that the model takes")
       ->check(integer(1, int64_t{1} << 30));
-  auto* features = sub->add_flag(
-      "--features", arguments->features,
-      "write `input_features` float32 (1, M, F) and `attention_mask` int64 (1, F)");
+  auto* features =
+      sub->add_flag("--features", arguments->features,
+                    "write `input_features` float32 (1, M, F) and `attention_mask` int64 (1, F)");
   auto* logits = sub->add_flag(
       "--logits", arguments->logits,
       "write `logits` (N, T, V), each of a token of `decoder_input_ids` after those before it, and "
@@ -92,7 +91,8 @@ void add_transcribe(CLI::App& app) {
       "Example:\n  posenc transcribe models/whisper-tiny --in speech.wav --features --out "
       "features.safetensors");
   sub->callback([arguments] {
-    if (!arguments->features && !arguments->logits) fail_usage("--features or --logits is required");
+    if (!arguments->features && !arguments->logits)
+      fail_usage("--features or --logits is required");
     arguments->logits ? write_logits(*arguments) : write_features(*arguments);
   });
 }

@@ -29,14 +29,15 @@ ForcedSounds forced_sounds_in(const std::string& path) {
 }
 
 void check_forced_sounds(const ForcedSounds& inputs, const std::string& path,
-                  const TransformerOptions& model) {
+                         const TransformerOptions& model) {
   const AudioEmbeddingsOptions& own = *model.src_features();
   const at::Tensor& features = inputs.features;
   if (features.dim() != 3 || !features.is_floating_point() ||
       features.size(1) != own.num_mel_bins() || features.size(2) != own.num_frames())
-    fail("{}: `{}` must be floating-point (N, {}, {}), the model's mel bins and frames; it is {} {}",
-         path, kSoundTensor, own.num_mel_bins(), own.num_frames(), dtype_text(features),
-         shape_of(features));
+    fail(
+        "{}: `{}` must be floating-point (N, {}, {}), the model's mel bins and frames; it is {} {}",
+        path, kSoundTensor, own.num_mel_bins(), own.num_frames(), dtype_text(features),
+        shape_of(features));
   if (inputs.ids.size(0) != features.size(0) || inputs.ids.size(1) == 0)
     fail("{}: `{}` must have the {} rows of `{}`, and a column; it is {}", path, kForcedTensor,
          features.size(0), kSoundTensor, shape_of(inputs.ids));

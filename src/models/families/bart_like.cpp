@@ -1,8 +1,6 @@
 // Marian, BART and those derived from them: layers with biases everywhere, positions that are
 // added. The encoders of some can be loaded alone.
 
-#include "models/families/bart_like.h"
-
 #include "models/config/activation_name.h"
 #include "models/families/family.h"
 #include "posenc/positions/sinusoid/preset.h"
@@ -237,8 +235,7 @@ void read_bart_layers(const Settings& config, TransformerOptions& options) {
 
 nlohmann::json bart_layer_settings(const TransformerOptions& options, const Settings& config) {
   const double rate = options.dropout();
-  const LayerDropouts dropouts =
-      options.dropouts().value_or(LayerDropouts{rate, rate, rate, rate});
+  const LayerDropouts dropouts = options.dropouts().value_or(LayerDropouts{rate, rate, rate, rate});
   nlohmann::json settings = {
       {"d_model", options.d_model()},
       {"encoder_attention_heads", options.num_heads()},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/families/bart_like.h"
 #include "models/families/family.h"
 
 namespace posenc::families {
@@ -21,8 +20,8 @@ void check_whisper_class(const Settings& config) {
       {"WhisperForCausalLM", "a decoder alone, for speculative decoding"}};
   for (const auto& [name, what] : others) {
     TORCH_CHECK_VALUE(std::find(classes.begin(), classes.end(), name) == classes.end(),
-                      config.where(), "architectures must name ", kWhisperClass, ". Got ", name, ", ",
-                      what);
+                      config.where(), "architectures must name ", kWhisperClass, ". Got ", name,
+                      ", ", what);
   }
 }
 
@@ -50,7 +49,8 @@ TransformerOptions whisper_options(const Settings& config, const Seq2SeqStructur
 nlohmann::json whisper_settings(const TransformerOptions& options, const Settings& config,
                                 const Seq2SeqStructure&) {
   nlohmann::json settings = bart_layer_settings(options, config);
-  settings.update({{"vocab_size", options.tgt_vocab()}, {"max_target_positions", options.max_len()}});
+  settings.update(
+      {{"vocab_size", options.tgt_vocab()}, {"max_target_positions", options.max_len()}});
   if (const auto& features = options.src_features()) {
     settings.update({{"num_mel_bins", features->num_mel_bins()},
                      {"max_source_positions", features->num_positions()}});
@@ -67,7 +67,8 @@ VocabularyNames whisper_vocabulary(const Settings& config, const Seq2SeqStructur
 }
 
 KeyMap whisper_renames(const Seq2SeqStructure&) {
-  return {{"encoder.*", "model.encoder.*"}, {"decoder.*", "model.decoder.*"}};  // of a headless model
+  return {{"encoder.*", "model.encoder.*"},
+          {"decoder.*", "model.decoder.*"}};  // of a headless model
 }
 
 // {theirs, ours}.
@@ -81,16 +82,10 @@ KeyMap whisper_keys(const TransformerOptions&) {
   return keys;
 }
 
-constexpr Seq2SeqFamily kWhisperLike = {whisper_options,
-                                        whisper_settings,
-                                        whisper_vocabulary,
-                                        whisper_renames,
-                                        whisper_keys,
-                                        "model.encoder.layers.*.",
-                                        "model.decoder.layers.*.",
-                                        "fc1.weight",
-                                        "model.",
-                                        "max_source_positions"};
+constexpr Seq2SeqFamily kWhisperLike = {
+    whisper_options, whisper_settings,          whisper_vocabulary,        whisper_renames,
+    whisper_keys,    "model.encoder.layers.*.", "model.decoder.layers.*.", "fc1.weight",
+    "model.",        "max_source_positions"};
 
 constexpr Seq2SeqStructure kWhisperSeq2Seq = {
     .family = &kWhisperLike, .norm_first = true, .has_logits_bias = false};

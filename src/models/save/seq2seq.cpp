@@ -84,8 +84,7 @@ SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& o
   for (const auto& [name, value] : settings.items()) set_setting(object, before, name, value);
   const bool is_new = model.origin.config.empty();
   if (is_new) set_ids(object, model.generation);
-  const bool has_other_pad =
-      is_new || seq2seq_pad(before, type.type, expected) != model.pad;
+  const bool has_other_pad = is_new || seq2seq_pad(before, type.type, expected) != model.pad;
   if (has_other_pad) object["pad_token_id"] = model.pad;
   set_defaults(object, before.with(object).of(type.type), type.type);
   set_dtype(object);

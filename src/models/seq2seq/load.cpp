@@ -109,8 +109,8 @@ std::vector<AbsentBias> absent_biases(const Seq2SeqFamily& family,
   const LoadOptions names = LoadOptions().key_map(family.keys(options));
   const auto add = [&](const char* stack, int64_t layers, const char* attention) {
     for (int64_t i = 0; i < layers; ++i) {
-      const auto parts = io::names_in_file(
-          c10::str(stack, ".layers.", i, ".", attention, ".in_proj_bias"), names);
+      const auto parts =
+          io::names_in_file(c10::str(stack, ".layers.", i, ".", attention, ".in_proj_bias"), names);
       absent.push_back({parts.at(1), options.d_model()});  // of queries, keys and values
     }
   };
@@ -154,11 +154,10 @@ std::unique_ptr<io::LoadPlan> seq2seq_plan(const char* caller, const std::string
   // Positions that count tokens have no limit.
   if (options.position_ids() != embeddings::PositionIds::Arange) return plan;
   for (const TableReport& table : plan->report().tables) {
-    TORCH_CHECK_VALUE(table.rows == table.file_rows, "[", caller, "] ", folder,
-                      ": ", structure.family->positions,
-                      " in config.json must fit the weights: ",
-                      io::names_in_file(table.name, load).front(), " must have ", table.rows,
-                      " rows. Got ", table.file_rows);
+    TORCH_CHECK_VALUE(
+        table.rows == table.file_rows, "[", caller, "] ", folder, ": ", structure.family->positions,
+        " in config.json must fit the weights: ", io::names_in_file(table.name, load).front(),
+        " must have ", table.rows, " rows. Got ", table.file_rows);
   }
   return plan;
 }
