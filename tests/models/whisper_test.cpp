@@ -116,7 +116,8 @@ TEST_F(WhisperFolder, KeysAndSettings) {
   EXPECT_EQ(loaded.model_type, "whisper");
   EXPECT_EQ(loaded.pad, 2);
   EXPECT_EQ(loaded.generation.bos_id(), 2);
-  EXPECT_EQ(inspect_folder(folder_.path().string()).model_type, "whisper");
+  const FolderInfo info = inspect_folder(folder_.path().string());
+  EXPECT_TRUE(info.model_type == "whisper" && info.is_encoder_decoder && info.is_of_speech);
   const auto& model = loaded.model;
   EXPECT_EQ(model->options.tie(), Tying::DecoderOutput);
   EXPECT_EQ(model->options.activation(), Activation::GELU);
@@ -167,9 +168,9 @@ TEST_F(WhisperFolder, MayBeWithoutItsHeadsPrefix) {
 
 TEST_F(WhisperFolder, SettingsHaveOtherNames) {
   const auto expected = logits(load());
-  for (const auto& [own, alias] :
-       {std::pair{"d_model", "hidden_size"}, {"encoder_attention_heads", "num_attention_heads"},
-        {"encoder_layers", "num_hidden_layers"}}) {
+  for (const auto& [own, alias] : {std::pair{"d_model", "hidden_size"},
+                                   {"encoder_attention_heads", "num_attention_heads"},
+                                   {"encoder_layers", "num_hidden_layers"}}) {
     config_[alias] = config_[own];
     config_.erase(own);
     EXPECT_TRUE(bit_equal(logits(load()), expected)) << alias;
@@ -235,7 +236,8 @@ TEST_F(WhisperFolder, AnyGenerationConfigLoads) {
   const auto generation = load().generation;
   EXPECT_EQ(generation.unsupported(), "");
   EXPECT_EQ(generation.suppress_tokens(), std::vector<int64_t>{7});
-  write_bytes(folder_ / "generation_config.json", R"({"assistant_early_exit": 4, "bos_token_id": 2})");
+  write_bytes(folder_ / "generation_config.json",
+              R"({"assistant_early_exit": 4, "bos_token_id": 2})");
   EXPECT_CONTAINS(load().generation.unsupported(), "assistant_early_exit");
 }
 
@@ -315,7 +317,8 @@ TEST_F(WhisperFolder, AdaptersAreTrained) {
   const auto before = logits(loaded);
   const auto tuned = add_lora(loaded, LoraConfig(2).targets({"k_proj", "fc1"}));
   EXPECT_EQ(tuned.parameters().size(), 2U * 5U);
-  for (auto& item : tuned.named_parameters()) item.value().set_data(torch::randn_like(item.value()));
+  for (auto& item : tuned.named_parameters())
+    item.value().set_data(torch::randn_like(item.value()));
   EXPECT_FALSE(bit_equal(logits(loaded), before));
 }
 

@@ -88,7 +88,7 @@ constexpr Seq2SeqFamily kWhisperLike = {
     "model.",        "max_source_positions"};
 
 constexpr Seq2SeqStructure kWhisperSeq2Seq = {
-    .family = &kWhisperLike, .norm_first = true, .has_logits_bias = false};
+    .family = &kWhisperLike, .is_of_speech = true, .norm_first = true, .has_logits_bias = false};
 
 constexpr ModelType kWhisperTypes[] = {{.type = "whisper", .seq2seq = &kWhisperSeq2Seq}};
 

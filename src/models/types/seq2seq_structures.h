@@ -58,6 +58,7 @@ struct Seq2SeqStructure {
   const char* sinusoid = nullptr;
   int64_t position_offset = 0;
   bool counts_tokens = false;  ///< positions count the tokens that are no padding, without limit
+  bool is_of_speech = false;   ///< sources are features of sound
   bool norm_first = false;     ///< then each stack has a norm at its end
   embeddings::Norm norm = embeddings::Norm::None, decoder_norm = embeddings::Norm::None;
   bool scales_decoder = true;  ///< whether scale_embedding is for the decoder's tokens too
