@@ -50,7 +50,7 @@ StateDict whisper_logits(const Json& options, const StateDict& tensors) {
   }
   results.insert("bfloat16_plain", rounded->forward(src, tgt, {}, causal));
   for (auto& item : model->named_parameters())
-    if (item.value().grad().defined()) item.value().sub_(item.value().grad(), 0.01);
+    if (item.value().grad().defined()) item.value().sub_(item.value().grad(), 0.001);
   results.insert("trained", model->forward(src, tgt, {}, causal));
   save_pretrained(loaded, options.at("out").get<std::string>(), SavePretrainedOptions());
   return results;

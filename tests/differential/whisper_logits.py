@@ -166,7 +166,6 @@ def judge(programs: Programs, case: Case, got: dict) -> list[str]:
     gradients = {key.removeprefix("grad."): value for key, value in got.items() if key.startswith("grad.")}
     pairs = gradient_pairs(model, gradients)
     trained = {key for key, value in model.named_parameters() if value.requires_grad}
-    parameters = {key: value.detach().clone() for key, value in model.named_parameters()}
     wide = model.double()
     wide.zero_grad()
     truth, true_memory = outputs_of(wide, given)
@@ -178,10 +177,9 @@ def judge(programs: Programs, case: Case, got: dict) -> list[str]:
     if POSITIONS in trained:
         found.append("transformers trains the encoder's positions")
     with torch.no_grad():
-        for name, value in parameters.items():  # a step, as the driver takes it
-            grad = dict(wide.named_parameters())[name].grad
-            if grad is not None:
-                dict(wide.named_parameters())[name].sub_(0.01 * grad)
+        for value in wide.parameters():  # a step, as the driver takes it
+            if value.grad is not None:
+                value.sub_(0.001 * value.grad)
         stepped, _ = outputs_of(wide, given)
         for name in ("logits", "frozen", "steps", "loaded", "plain"):
             found.append(wrong(name, got[name], logits.detach(), truth.detach()))
