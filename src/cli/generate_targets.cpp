@@ -206,6 +206,9 @@ StateDict generate_targets(const GenerateArguments& arguments, const StateDict& 
   const GenerateInputs inputs = inputs_in(given, arguments.input);
   GenerateModel model = model_in(arguments);
   const auto& sizes = model.options();
+  if (sizes.src_features())
+    fail("{} is a model of speech, whose sources are no tokens: posenc transcribe",
+         arguments.folder);
   check_ids(inputs.src, {}, "input_ids", sizes.src_vocab(), sizes.most_tokens());
   if (inputs.prefix.defined())
     check_ids(inputs.prefix, {}, "decoder_input_ids", sizes.tgt_vocab(), sizes.most_tokens());

@@ -67,6 +67,7 @@ void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
     all["model_type"] = text(options.folder->model_type);
     all["is_decoder"] = options.folder->is_decoder;
     all["is_encoder_decoder"] = options.folder->is_encoder_decoder;
+    all["is_of_speech"] = options.folder->is_of_speech;
     all["embeddings_preset"] = text(options.folder->embeddings_preset);
     all["sentence_class"] = text(options.folder->sentence_class);
     all["sentence_stages"] = options.folder->sentence_stages;
@@ -98,7 +99,8 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
       print("{}: a decoder-only language model: posenc generate {} --text - continues prompts\n",
             options.path, options.path);
     if (options.folder->is_encoder_decoder)
-      print("{}: an encoder-decoder: posenc generate or translate\n", options.path);
+      print("{}: an encoder-decoder: posenc {}\n", options.path,
+            options.folder->is_of_speech ? "transcribe" : "generate or translate");
     if (const std::string& name = options.folder->sentence_class; !name.empty())
       print("{}: {} of sentence-transformers: {}\n", options.path, name,
             shown(fmt::format("{}", fmt::join(options.folder->sentence_stages, ", "))));
@@ -145,9 +147,8 @@ void add_inspect(CLI::App& app) {
                 "reason}], values: [{name, value}], more_values, metadata: {}}; the hash is of the "
                 "contiguous little-endian bytes, and more_values counts values that are not "
                 "listed. For a folder also model_type, is_decoder, is_encoder_decoder, "
-                "embeddings_preset, and "
-                "the class and the stages "
-                "of sentence-transformers");
+                "is_of_speech, embeddings_preset, and the class and the stages of "
+                "sentence-transformers");
   sub->footer(
       "Example:\n  posenc inspect --json model.pt\n  posenc inspect models/bert-base-uncased");
   sub->callback([options] { inspect(*options); });

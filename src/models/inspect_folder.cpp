@@ -40,6 +40,7 @@ FolderInfo inspect_folder(const std::string& folder, const std::string& base) {
   const hf::ModelType* const type = hf::find_model_type(info.model_type);
   info.is_decoder = type != nullptr && type->decoder != nullptr;
   info.is_encoder_decoder = type != nullptr && type->seq2seq != nullptr;
+  info.is_of_speech = info.is_encoder_decoder && type->seq2seq->is_of_speech;
   info.embeddings_preset = embeddings_preset_of(info.model_type);
   return info;
 }

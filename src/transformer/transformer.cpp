@@ -26,8 +26,22 @@ bool has_final_norm(const TransformerOptions& options) {
   return options.final_norm().value_or(options.norm_first());
 }
 
+void check_source(const TransformerOptions& options) {
+  const auto& features = options.src_features();
+  if (!features) return check_positive("Transformer", "src_vocab", options.src_vocab());
+  TORCH_CHECK_VALUE(options.src_vocab() == 0,
+                    "[Transformer] src_vocab must be 0 with src_features. Got ",
+                    options.src_vocab());
+  TORCH_CHECK_VALUE(features->d_model() == options.d_model(),
+                    "[Transformer] d_model of src_features must be d_model ", options.d_model(),
+                    ". Got ", features->d_model());
+  TORCH_CHECK_VALUE(!shares_embeddings(options.tie()), "[Transformer] tie must be Tying::None or ",
+                    "DecoderOutput with src_features, a source without tokens. Got ",
+                    to_string(options.tie()));
+}
+
 void check_transformer(const TransformerOptions& options) {
-  check_positive("Transformer", "src_vocab", options.src_vocab());
+  check_source(options);
   check_positive("Transformer", "tgt_vocab", options.tgt_vocab());
   check_positive("Transformer", "d_model", options.d_model());
   check_positive("Transformer", "max_len", options.max_len());
@@ -63,6 +77,7 @@ TransformerLayerOptions encoder_layer(const TransformerOptions& options) {
       .norm_kind(options.norm_kind())
       .layer_norm_eps(options.layer_norm_eps())
       .bias(options.bias())
+      .key_bias(options.key_bias())
       .python_dropout_order(options.python_dropout_order());
 }
 
@@ -118,8 +133,13 @@ TransformerImpl::TransformerImpl(TransformerOptions options_) : options(options_
 
 void TransformerImpl::reset() {
   check_transformer(options);
-  src_embedding = register_module(
-      "src_embedding", TokenAndPositionEmbedding(embedding_options(options, options.src_vocab())));
+  if (const auto& features = options.src_features()) {
+    src_features = register_module("src_features", AudioEmbeddings(*features));
+  } else {
+    src_embedding =
+        register_module("src_embedding",
+                        TokenAndPositionEmbedding(embedding_options(options, options.src_vocab())));
+  }
   tgt_embedding = register_module("tgt_embedding", decoder_embedding(options));
   encoder = register_module("encoder", TransformerEncoder(stack_of<TransformerEncoderOptions>(
                                            options, encoder_layer(options),
@@ -139,7 +159,8 @@ void TransformerImpl::reset() {
 }
 
 void TransformerImpl::reset_parameters() {
-  src_embedding->reset_parameters();
+  if (src_embedding) src_embedding->reset_parameters();
+  if (src_features) src_features->reset_parameters();
   tgt_embedding->reset_parameters();
   encoder->reset_parameters();
   decoder->reset_parameters();
@@ -182,11 +203,13 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
 torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Tensor& tgt,
                                        const AttentionMask& src_mask, const AttentionMask& tgt_mask,
                                        const std::optional<AttentionMask>& memory_mask) {
-  TORCH_CHECK_VALUE(src.dim() == 2 && tgt.dim() == 2 && src.size(0) == tgt.size(0),
-                    "[Transformer] src and tgt must be ids (B, S) and (B, L). Got ", src.sizes(),
-                    " and ", tgt.sizes());
+  TORCH_CHECK_VALUE(
+      src.dim() == (src_features ? 3 : 2) && tgt.dim() == 2 && src.size(0) == tgt.size(0),
+      "[Transformer] src and tgt must be ",
+      src_features ? "features (B, M, W) and ids (B, L)" : "ids (B, S) and (B, L)", ". Got ",
+      src.sizes(), " and ", tgt.sizes());
   // Run both embeddings first, so that dropout draws in Python's order.
-  const auto source = src_embedding->forward(src);
+  const auto source = embed_source(src);
   const auto target = tgt_embedding->forward(tgt);
   const auto memory = encoder->forward(source, src_mask);
   return final_layer->forward(
@@ -194,8 +217,13 @@ torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Te
 }
 
 torch::Tensor TransformerImpl::encode(const torch::Tensor& src, const AttentionMask& src_mask) {
+  return encoder->forward(embed_source(src), src_mask);
+}
+
+torch::Tensor TransformerImpl::embed_source(const torch::Tensor& src) {
+  if (src_features) return src_features->forward(src);
   TORCH_CHECK_VALUE(src.dim() == 2, "[Transformer] src must be ids (B, S). Got ", src.sizes());
-  return encoder->forward(src_embedding->forward(src), src_mask);
+  return src_embedding->forward(src);
 }
 
 torch::Tensor TransformerImpl::decode(const torch::Tensor& tgt, const torch::Tensor& memory,

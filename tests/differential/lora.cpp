@@ -109,8 +109,9 @@ StateDict switched(const Json& options, const StateDict& tensors) {
 
 at::Tensor logits_of(const Seq2SeqModel& loaded, const StateDict& tensors) {
   Transformer model = loaded.model;
-  return model->forward(tensors["src"], tensors["tgt"], AttentionMask::key_padding(tensors["mask"]),
-                        AttentionMask::causal());
+  const auto mask = tensors.contains("mask") ? AttentionMask::key_padding(tensors["mask"])
+                                             : AttentionMask();  // of sound
+  return model->forward(tensors["src"], tensors["tgt"], mask, AttentionMask::causal());
 }
 
 // An encoder-decoder into which an adapter is loaded, one in which it is active, and one where it

@@ -18,6 +18,7 @@ from transformers.pytorch_utils import Conv1D
 import decoder_configs
 import decoders
 import seq2seq
+import whisper_logits
 from encoders import KINDS, ROTATING, encoder_of, inputs_of, more_for, off_by, saved, settings
 from harness import Case, Draw, Failure, Programs
 from heads import logits_of, with_defined_rows
@@ -506,15 +507,20 @@ def switched(draw: Draw, programs: Programs) -> tuple[Case, str]:
 
 def encoder_decoder(draw: Draw, programs: Programs) -> tuple[Case, torch.Tensor, str]:
     """An adapter of an encoder-decoder: its logits, and what `posenc merge` makes of it."""
-    kind = draw.choice(sorted(seq2seq.KINDS))
+    kind = draw.choice([*sorted(seq2seq.KINDS), "whisper"])
     base, folder = programs.folder / f"pair-{kind}", programs.folder / "pair-adapter"
-    model = seq2seq.model_of(draw, base, kind)
-    case, _ = seq2seq.case_of(draw, base, kind, model)
+    if hears := kind == "whisper":
+        model = whisper_logits.folder_of(draw, base)
+        case = whisper_logits.case_of(draw, base, model.config)
+    else:
+        model = seq2seq.model_of(draw, base, kind)
+        case, _ = seq2seq.case_of(draw, base, kind, model)
     ends = sorted({name.rsplit(".", 1)[-1] for name in linear_names(model) if is_of_layer(name)})
     given = {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": draw.sample(ends, draw.randint(1, min(3, len(ends)))),
              "use_dora": draw.coin(0.2), "use_rslora": draw.coin(0.3), "task_type": "SEQ_2_SEQ_LM"}  # fmt: skip
     tuned = adapted(draw, model, given, folder).eval()
-    logits = seq2seq.logits_of(tuned.base_model.model, case.tensors["src"], case.tensors["mask"], case.tensors["tgt"])
+    given_to = tuned.base_model.model, case.tensors
+    logits = whisper_logits.outputs_of(*given_to)[0] if hears else seq2seq.logits_of(given_to[0], *(given_to[1][name] for name in ("src", "mask", "tgt")))
     case.options = {"op": "lora_seq2seq", "folder": str(base), "adapter": str(folder)}
     why = merged_differ(programs, type(model), base, tuned, ["--adapter", folder])
     if not why and any(name.rsplit(".", 1)[-1] == "shared" for name, _ in model.named_modules()):

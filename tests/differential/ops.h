@@ -56,6 +56,7 @@ Ops sequence_attention_ops();
 Ops sinusoid_ops();
 Ops training_ops();
 Ops vision_ops();
+Ops whisper_ops();
 
 /// Sets the module's parameters to `param.*`, in the case's dtype and mode. Returns `out` and the
 /// gradients of (out * cotangent).sum(): `grad.param.*` for the module, and `grad.in.*` for the

@@ -48,7 +48,7 @@ NAMES = [
     (r"(encoder|decoder).layers.(\d+).self_attn", r"model.\1.layers.\2.self_attn"),
     (r"decoder.layers.(\d+).multihead_attn", r"model.decoder.layers.\1.encoder_attn"),
     (r"(encoder|decoder).layers.(\d+).linear1", r"model.\1.layers.\2.fc1"),
-    (r"(encoder|decoder).layers.(\d+).linear2", r"model.\1.layers.\2.fc2"),
+    (r"(encoder|decoder).layers.(\d+).linear2", r"model.\1.layers.\2.fc2"), (r"src_features.conv(\d)", r"model.encoder.conv\1"),
 ]  # fmt: skip
 
 
@@ -213,8 +213,9 @@ def their_gradient(model, name: str) -> Tensor | None:
         place = re.sub(ours, theirs, module, count=1)
         parameters = dict(model.named_parameters(remove_duplicate=False))
         if leaf.startswith("in_proj"):
-            parts = [parameters[f"{place}.{part}_proj.{leaf.removeprefix('in_proj_')}"].grad for part in "qkv"]
-            return torch.cat(parts)
+            names = [f"{place}.{part}_proj.{leaf.removeprefix('in_proj_')}" for part in "qkv"]
+            like = parameters[names[0]].grad  # Whisper's keys have no bias
+            return torch.cat([parameters[one].grad if one in parameters else torch.zeros_like(like) for one in names])
         return parameters[f"{place}.{leaf}"].grad
     raise KeyError(name)
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "posenc/models/encoder.h"
+#include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
 #include "posenc/positions/nn/fourier_features.h"
 #include "posenc/positions/nn/grid_positional_encoding.h"
@@ -166,6 +167,9 @@ std::multimap<std::string, Module> modules() {
       {"TransformerNorm", make<TransformerNormImpl>(TransformerNormOptions(8).kind(NormKind::RMS))},
       {"GatedFeedForward", make<GatedFeedForwardImpl>(8, 5)},
       {"LayerScale", make<LayerScaleImpl>(8)},
+      {"AudioEmbeddings", make<AudioEmbeddingsImpl>(AudioEmbeddingsOptions(3, 8, 4))},
+      {"AudioEmbeddings",
+       make<AudioEmbeddingsImpl>(AudioEmbeddingsOptions(3, 8, 4).learned_positions(true))},
       {"VisionEmbeddings", make<VisionEmbeddingsImpl>(VisionEmbeddingsOptions(4, 2, 6))},
       {"VisionEmbeddings", make<VisionEmbeddingsImpl>(VisionEmbeddingsOptions(4, 2, 6)
                                                           .mask_token(true)

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
 #include "posenc/positions/nn/fourier_features.h"
 #include "posenc/positions/nn/grid_positional_encoding.h"
@@ -464,6 +465,10 @@ inline const Kind kModules[] = {
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<FourierFeaturesImpl&>(module).forward(ids.to(torch::kFloat));
      }},
+    {"AudioEmbeddings", "conv1.weight conv1.bias conv2.weight conv2.bias position_encoding.pe", "",
+     "posenc::AudioEmbeddings(num_mel_bins=3, d_model=6, num_frames=8)",  // 8 features of 3 ids
+     [] { return std::make_shared<AudioEmbeddingsImpl>(AudioEmbeddingsOptions(3, 6, 8)); },
+     on_vectors<AudioEmbeddingsImpl>},
     {"VisionEmbeddings",
      "cls_token position_embeddings patch_embeddings.projection.weight "
      "patch_embeddings.projection.bias",

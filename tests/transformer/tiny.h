@@ -22,6 +22,23 @@ inline TransformerOptions tiny(Tying tying = Tying::None) {
       .tie(tying);
 }
 
+/// A source of 12 frames of 5 features; with the rest of Whisper's structure.
+constexpr int64_t kTinyBins = 5, kTinyFrames = 12;
+inline TransformerOptions tiny_hearing(Tying tying = Tying::None) {
+  return tiny(tying)
+      .src_vocab(0)
+      .src_features(AudioEmbeddingsOptions(kTinyBins, 8, kTinyFrames))
+      .learned_positions(true)
+      .scale(Scale::None)
+      .norm_first(true)
+      .activation(Activation::GELU)
+      .key_bias(false)
+      .output_bias(false);
+}
+inline torch::Tensor tiny_sounds(int64_t batch = 2) {
+  return torch::randn({batch, kTinyBins, kTinyFrames});
+}
+
 /// A tiny model in eval mode; different for each `trial`.
 inline Transformer tiny_model(TransformerOptions options = tiny(), uint64_t trial = 0) {
   torch::manual_seed(seed(11) + trial);

@@ -16,6 +16,7 @@ struct FolderInfo {
   std::string model_type;   ///< that of config.json; empty if it has none
   bool is_decoder = false;  ///< whether load_decoder() loads its model type
   bool is_encoder_decoder = false;  ///< whether load_seq2seq() does
+  bool is_of_speech = false;        ///< whether its sources then are features of sound
   std::string embeddings_preset;  ///< the preset of the model's embeddings; empty if there is none
   /// What a sentence-transformers model does after its encoder, such as `Pooling (mean_tokens)`,
   /// `Dense (2_Dense)` and `Normalize`; of one that begins with a Router also that, with its

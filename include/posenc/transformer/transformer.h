@@ -9,6 +9,7 @@
 #include "posenc/core/fields.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
+#include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
@@ -29,10 +30,13 @@ struct TransformerOptions {
                                                              : std::numeric_limits<int64_t>::max();
   }
 
-  /// Number of tokens in the source vocabulary.
+  /// Number of tokens in the source vocabulary; 0 with src_features.
   TORCH_ARG(int64_t, src_vocab);
   /// Number of tokens in the target vocabulary.
   TORCH_ARG(int64_t, tgt_vocab);
+  /// Features of sound as the source in place of ids, whose d_model must be that of the model: its
+  /// embeddings read nothing of the options of tokens below. None unless set.
+  TORCH_ARG(std::optional<AudioEmbeddingsOptions>, src_features) = std::nullopt;
   /// Width D of the model.
   TORCH_ARG(int64_t, d_model) = 512;
   /// Number of heads of every attention; must divide d_model, unless head_dim is set.
@@ -65,7 +69,7 @@ struct TransformerOptions {
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// How tokens are numbered; see TokenAndPositionEmbeddingOptions.
   TORCH_ARG(embeddings::PositionIds, position_ids) = embeddings::PositionIds::Arange;
-  /// Trained tables of positions, one for each stack, in place of sinusoids.
+  /// Trained tables of the positions of tokens, one for each stack, in place of sinusoids.
   TORCH_ARG(bool, learned_positions) = false;
   /// Rows of a trained table before that of the first position: 2 in BART.
   TORCH_ARG(int64_t, position_offset) = 0;
@@ -104,6 +108,9 @@ struct TransformerOptions {
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
   /// Whether the layers' linear maps and norms have a bias.
   TORCH_ARG(bool, bias) = true;
+  /// Whether the keys of attentions have a bias where queries have one; Whisper's have none. See
+  /// TransformerLayerOptions.
+  TORCH_ARG(bool, key_bias) = true;
   /// Whether final_layer has a bias.
   TORCH_ARG(bool, output_bias) = true;
   /// The factor of the decoder's output before final_layer, which needs a final norm unless it is
@@ -112,19 +119,23 @@ struct TransformerOptions {
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
 
-  POSENC_FIELDS(TransformerOptions, src_vocab_, tgt_vocab_, d_model_, num_heads_,
+  POSENC_FIELDS(TransformerOptions, src_vocab_, tgt_vocab_, src_features_, d_model_, num_heads_,
                 num_encoder_layers_, num_decoder_layers_, d_ff_, decoder_num_heads_, decoder_d_ff_,
                 max_len_, tie_, scale_, decoder_scale_, padding_idx_, position_ids_,
                 learned_positions_, position_offset_, embedding_norm_, decoder_embedding_norm_,
                 sinusoid_, head_dim_, attention_scale_, relative_, decoder_relative_,
                 relative_in_each_layer_, alibi_, feed_forward_, activation_, norm_first_,
-                final_norm_, norm_kind_, layer_norm_eps_, bias_, output_bias_, output_scale_);
+                final_norm_, norm_kind_, layer_norm_eps_, bias_, key_bias_, output_bias_,
+                output_scale_);
   POSENC_TRAINING_FIELDS(dropout_, dropouts_, embedding_init_, python_dropout_order_);
 };
 
 /// An encoder-decoder Transformer, from token ids to logits:
 /// final_layer(decoder(tgt_embedding(tgt), encoder(src_embedding(src)))).
 /// src: (B, S), tgt: (B, L), integers  ->  (B, L, tgt_vocab).
+///
+/// With options.src_features the source is sound: src_features(src) of log-mel features, src:
+/// (B, M, W), floating-point, which the encoder reads as S = W / 2 vectors.
 ///
 /// There are no masks by default; a decoder that predicts the next token needs
 /// AttentionMask::causal() as tgt_mask. Tied matrices are one parameter, registered under the first
@@ -141,10 +152,12 @@ struct TransformerOptions {
 /// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, or what
 /// TokenAndPositionEmbedding has in its place, the same for `tgt_embedding`,
 /// `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`, `final_layer.weight`,
-/// `final_layer.bias`.
+/// `final_layer.bias`; with options.src_features `src_features.*` (AudioEmbeddings) in place of
+/// `src_embedding.*`.
 ///
 /// Errors: those of the parts; c10::ValueError for tied vocabularies of different sizes. Source:
-/// the reference class `Transformer` in notebooks_ref.
+/// the reference class `Transformer` in notebooks_ref; for the options that it lacks, the
+/// encoder-decoders of transformers 5.23.
 class TransformerImpl : public Cloneable<TransformerImpl>, public StateDictTraits {
  public:
   /// A model with the default options.
@@ -169,7 +182,7 @@ class TransformerImpl : public Cloneable<TransformerImpl>, public StateDictTrait
                         const AttentionMask& src_mask = {}, const AttentionMask& tgt_mask = {},
                         const std::optional<AttentionMask>& memory_mask = std::nullopt);
 
-  /// Returns the memory (B, S, D), the encoder's output.
+  /// Returns the memory (B, S, D), the encoder's output. `src_mask` is that of its S vectors.
   torch::Tensor encode(const torch::Tensor& src, const AttentionMask& src_mask = {});
   /// Returns the logits (B, L, tgt_vocab).
   torch::Tensor decode(const torch::Tensor& tgt, const torch::Tensor& memory,
@@ -185,8 +198,9 @@ class TransformerImpl : public Cloneable<TransformerImpl>, public StateDictTrait
                      torch::Tensor* memory_weights = nullptr);
 
   TransformerOptions options;                        ///< the options given to the constructor
-  TokenAndPositionEmbedding src_embedding{nullptr},  ///< embeds source tokens
+  TokenAndPositionEmbedding src_embedding{nullptr},  ///< embeds source tokens, or null
       tgt_embedding{nullptr};                        ///< embeds target tokens
+  AudioEmbeddings src_features{nullptr};             ///< with options.src_features
   TransformerEncoder encoder{nullptr};               ///< the encoder
   TransformerDecoder decoder{nullptr};               ///< the decoder
   OutputProjection final_layer{nullptr};             ///< the output layer
@@ -197,6 +211,7 @@ class TransformerImpl : public Cloneable<TransformerImpl>, public StateDictTrait
                                   {4, torch::nn::AnyValue(std::optional<AttentionMask>())})
 
  private:
+  torch::Tensor embed_source(const torch::Tensor& src);
   void tie();
 };
 

@@ -40,6 +40,8 @@ FrozenSeq2Seq model_of(const std::string& folder, const FreezeOptions& freezing,
   LoadReport report;
   auto loaded = load_and_freeze_seq2seq(folder, freezing, LoadOptions(load).report(&report));
   note_unexpected("translate", report);
+  if (loaded.model.options().src_features())
+    fail("{} is a model of speech, whose sources are no tokens: posenc transcribe", folder);
   return loaded;
 }
 

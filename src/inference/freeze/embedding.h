@@ -8,6 +8,7 @@
 #include "inference/rows/packing.h"
 #include "inference/rows/stream.h"
 #include "posenc/positions/functional/embed.h"
+#include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 
 namespace posenc::inference {
@@ -61,6 +62,20 @@ struct Embedding {
   /// `rows`: how many of the table they may need.
   at::Tensor look_up(const at::Tensor& ids, int64_t rows,
                      const functional::PositionalEncodingFuncOptions& position) const;
+};
+
+/// A frozen AudioEmbeddings. A convolution is a product with the rows of three frames side by side,
+/// which lie so in memory: neighbouring rows overlap.
+struct AudioRows {
+  /// Of embeddings that check_freezable() accepts.
+  AudioRows(const AudioEmbeddingsImpl& embeddings, WeightConverter& convert);
+
+  /// features: (B, M, W), checked by check_features()  ->  (B * W / 2, D).
+  at::Tensor rows(const at::Tensor& features) const;
+  int64_t positions() const { return table.size(0); }  ///< W / 2
+
+  Projection conv1, conv2;  ///< (D, 3 M), (D, 3 D)
+  at::Tensor table;         ///< (W / 2, D)
 };
 
 }  // namespace posenc::inference

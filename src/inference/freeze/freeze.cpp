@@ -57,11 +57,17 @@ std::shared_ptr<TransformerModel> frozen_stacks(const TransformerImpl& model,
   auto frozen = std::make_shared<TransformerModel>(
       TransformerModel{model.options, StaleCheck(model), {}, {}, {}, {}, {}});
   const int64_t d_model = model.options.d_model();
-  check_freezable(*model.src_embedding, "src_embedding", d_model);
+  if (model.src_features)
+    check_freezable(*model.src_features, "src_features", d_model);
+  else
+    check_freezable(*model.src_embedding, "src_embedding", d_model);
   check_freezable(*model.tgt_embedding, "tgt_embedding", d_model);
   check_stack_options(model.encoder->options.layer(), "encoder", d_model);
   check_stack_options(model.decoder->options.layer(), "decoder", d_model);
-  frozen->src_embedding = Embedding(model.src_embedding, convert);
+  if (model.src_features)
+    frozen->src_features.emplace(*model.src_features, convert);
+  else
+    frozen->src_embedding = Embedding(model.src_embedding, convert);
   frozen->tgt_embedding = Embedding(model.tgt_embedding, convert);
   frozen->encoder = freeze_layers(*model.encoder, "encoder.", convert);
   frozen->decoder = freeze_stack(*model.decoder, "decoder.", convert, model.final_layer->scale());

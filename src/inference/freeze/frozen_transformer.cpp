@@ -7,6 +7,7 @@
 #include "inference/freeze/model.h"
 #include "inference/rows/frozen_scope.h"
 #include "posenc/inference/freeze.h"
+#include "positions/nn/audio_embeddings_internals.h"
 
 namespace posenc {
 namespace {
@@ -22,14 +23,24 @@ void check_ids(const char* name, const torch::Tensor& ids) {
                     " must be ids (B, L) on the CPU. Got ", ids.sizes(), " on ", ids.device());
 }
 
+// Of the model's source.
+void check_source(const inference::TransformerModel& model, const torch::Tensor& src) {
+  if (!model.src_features) return check_ids("src", src);
+  check_features("FrozenTransformer", src, *model.options.src_features());
+  TORCH_CHECK_VALUE(src.is_cpu(), "[FrozenTransformer] features must be on the CPU. Got ",
+                    src.device());
+}
+
 }  // namespace
 
 namespace inference {
 
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask) {
-  const int64_t batch = src.size(0), length = src.size(1);
+  const auto& features = model.src_features;
+  const int64_t batch = src.size(0), length = features ? features->positions() : src.size(1);
   const Packing packing = model.encoder->packing_of(src_mask, batch, length);
-  const at::Tensor rows = model.src_embedding.packed(src, packing);
+  at::Tensor rows = features ? features->rows(src) : model.src_embedding.packed(src, packing);
+  if (features && packing.packed) rows = packing.pack(rows.unflatten(0, {batch, length}));
   const ScoreMask mask = model.encoder->mask_of(packing, src_mask, rows);
   return {model.encoder->run(rows, packing, mask), packing};
 }
@@ -77,7 +88,7 @@ torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
                                         const AttentionMask& src_mask) const {
   const inference::FrozenScope scope;
   const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
-  check_ids("src", src);
+  check_source(*model, src);
   model->stale_check.check();
   const CallThreads threads(model->call);
   const Memory memory = inference::encode(*model, src, src_mask);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/torch_internals/parts.h"
@@ -36,6 +37,7 @@ struct TransformerModel {
   std::unique_ptr<const FrozenLayers> encoder;
   DecoderStack decoder;
   Projection final_layer;
+  std::optional<AudioRows> src_features = {};  // instead of src_embedding
   ConvertedWeights weights = {};
   torch_internals::CallOptions call = {};
   FrozenSource source = {};
@@ -96,7 +98,7 @@ struct Memory {
   Packing packing;
 };
 
-/// Encodes ids (B, S), skipping padding.
+/// Encodes ids (B, S), skipping padding, or features (B, M, W).
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask);
 
 /// The rows (B * L, D) that the output layer of FrozenTransformer::decode() gets.

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "inference/freeze/option_values.h"
-#include "inference/freeze/torch_fields.h"
+#include "inference/layers/torch_fields.h"
+#include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/document_position_bias.h"
 #include "posenc/positions/nn/encoder_embeddings.h"
 #include "posenc/positions/nn/vision_embeddings.h"
@@ -39,11 +40,10 @@ struct ModuleClasses {
 #define POSENC_PARTS(Impl, ...) Impl,
 using OptionHolders = ModuleClasses<
 #include "inference/layers/module_parts.inc"
-    ConvolutionNeckImpl, DocumentPositionBiasImpl, EncoderEmbeddingsImpl,
-    LearnedPositionEmbeddingImpl, OutputProjectionImpl, PatchProjectionImpl, PositionalEncodingImpl,
-    RotaryEmbeddingImpl, TokenAndPositionEmbeddingImpl, TransformerDecoderImpl,
-    TransformerEncoderImpl, TransformerImpl, VisionEmbeddingsImpl, WindowEncoderImpl,
-    WindowStageImpl, torch::nn::Conv2dImpl, torch::nn::EmbeddingImpl>;
+    ConvolutionNeckImpl, DocumentPositionBiasImpl, EncoderEmbeddingsImpl, OutputProjectionImpl,
+    PatchProjectionImpl, PositionalEncodingImpl, RotaryEmbeddingImpl, TokenAndPositionEmbeddingImpl,
+    TransformerDecoderImpl, TransformerEncoderImpl, TransformerImpl, VisionEmbeddingsImpl,
+    WindowEncoderImpl, WindowStageImpl, torch::nn::Conv2dImpl, torch::nn::EmbeddingImpl>;
 #undef POSENC_PARTS
 
 /// What decides the results of a module beside its tensors: of an OutputProjection, which weight it

@@ -9,6 +9,7 @@
 
 #include "inference/attention/attention.h"
 #include "inference/layers/module_parts.h"
+#include "inference/layers/torch_fields.h"
 #include "positions/nn/token_positions.h"
 #include "positions/nn/weights.h"
 #include "transformer/layers/layer_parts.h"
@@ -214,6 +215,18 @@ void check_layers(const char* module, const Stack& stack, const std::string& pre
   }
 }
 
+// What is added to the rows of an embedding.
+void check_sinusoid(const std::string& name, const PositionalEncoding& holder, int64_t d_model) {
+  const std::string own = name + ".position_encoding";
+  const auto& position = module_of(own, holder);
+  TORCH_CHECK_VALUE(position.pe.defined(), "[freeze] ", name,
+                    " must have a table of positions: TableSource::Buffer. Got no table");
+  check_same(own, "batch_first", position.options.batch_first(), true);
+  check_same(own, "table_source", position.options.table_source(), TableSource::Buffer);
+  check_tensor(own + ".pe", position.pe,
+               {1, position.pe.dim() > 1 ? position.pe.size(1) : 0, d_model});
+}
+
 }  // namespace
 
 void check_tensor(const std::string& name, const at::Tensor& tensor, at::IntArrayRef sizes) {
@@ -301,13 +314,27 @@ void check_freezable(const TokenAndPositionEmbeddingImpl& embedding, const std::
     const at::Tensor& rows = embedding.position_embedding.ptr()->weight;
     return check_tensor(name + ".position_embedding.weight", rows, {sizes_of(rows, 0), d_model});
   }
-  const auto& position = module_of(name + ".position_encoding", embedding.position_encoding);
-  TORCH_CHECK_VALUE(position.pe.defined(), "[freeze] ", name,
-                    " must have a table of positions: TableSource::Buffer. Got no table");
-  const std::string own = name + ".position_encoding";
-  check_same(own, "batch_first", position.options.batch_first(), true);
-  check_same(own, "table_source", position.options.table_source(), TableSource::Buffer);
-  check_tensor(own + ".pe", position.pe, {1, sizes_of(position.pe, 1), d_model});
+  check_sinusoid(name, embedding.position_encoding, d_model);
+}
+
+void check_freezable(const AudioEmbeddingsImpl& embeddings, const std::string& name,
+                     int64_t d_model) {
+  const AudioEmbeddingsOptions& options = embeddings.options;
+  check_same(name, "d_model", options.d_model(), d_model);
+  const auto like = without_memory<AudioEmbeddingsImpl>(name, options);
+  check_parts(name, embeddings, *like);
+  const auto check_convolution = [&](const char* part, const torch::nn::Conv1d& own,
+                                     const torch::nn::Conv1d& other) {
+    TORCH_CHECK_VALUE(
+        !fields::differ(own->options, other->options, fields::Which::EvalMode), "[freeze] ", name,
+        part, " must be the convolution that its embeddings make. ", "Got one with other options");
+  };
+  check_convolution(".conv1", embeddings.conv1, like->conv1);
+  check_convolution(".conv2", embeddings.conv2, like->conv2);
+  if (embeddings.position_embedding) return;
+  check_sinusoid(name, embeddings.position_encoding, d_model);
+  check_tensor(name + ".position_encoding.pe", embeddings.position_encoding->pe,
+               {1, options.num_positions(), d_model});
 }
 
 void check_output(const at::Tensor& weight, const at::Tensor& bias, const std::string& name,

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/token_and_position_embedding.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
@@ -21,6 +22,9 @@ void check_stack_options(const TransformerLayerOptions& stack, const std::string
                          int64_t d_model);
 /// The same for an embedding of this width.
 void check_freezable(const TokenAndPositionEmbeddingImpl& embedding, const std::string& name,
+                     int64_t d_model);
+/// The same for the embeddings of a source of features.
+void check_freezable(const AudioEmbeddingsImpl& embeddings, const std::string& name,
                      int64_t d_model);
 /// The same for the output layer, x (., D) weight^T + bias.
 void check_output(const at::Tensor& weight, const at::Tensor& bias, const std::string& name,

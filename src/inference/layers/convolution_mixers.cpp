@@ -170,19 +170,6 @@ std::unique_ptr<MixerRun> ConvolutionBesideMixers::begin(const BatchRows& batch)
   return std::make_unique<ConvolutionBesideRun>(*this, batch);
 }
 
-// The weight (D, D / g, K) of a convolution as that of a linear layer (D, K D).
-at::Tensor dense_weight(const torch::nn::Conv1dImpl& conv) {
-  const int64_t width = conv.weight.size(0), part = conv.weight.size(1), size = conv.weight.size(2);
-  at::Tensor dense = at::zeros({width, size, width}, conv.weight.options());
-  const int64_t groups = width / part;
-  for (int64_t g = 0; g < groups; ++g) {
-    dense.narrow(0, g * part, part)
-        .narrow(2, g * part, part)
-        .copy_(conv.weight.detach().narrow(0, g * part, part).transpose(1, 2));
-  }
-  return dense.view({width, size * width});
-}
-
 }  // namespace
 
 Block freeze_step(const ConformerConvolutionImpl& own, StackFreezer& stack) {
@@ -210,13 +197,7 @@ Block freeze_step(const ConformerConvolutionImpl& own, StackFreezer& stack) {
 Block freeze_beside(const ConvolutionBesideImpl& own, StackFreezer& stack) {
   auto& all = stack.layers.mixers<ConvolutionBesideMixers>();
   const DisentangledOptions& options = *own.options.disentangled();
-  const at::Tensor& weight = own.conv->weight;
-  const int64_t width = weight.size(0);
-  const at::Tensor dense = stack.convert.computed(weight, "dense", {width, weight.size(2) * width},
-                                                  [&] { return dense_weight(*own.conv); });
-  stack.convert.derived(weight, static_cast<int64_t>(dense.nbytes()));
-  stack.convert.leave_out(weight);
-  all.projection = stack.convert.float_projection(dense, own.conv->bias.detach());
+  all.projection = convolution(*own.conv, stack.convert);
   all.size = options.conv_kernel_size();
   all.activation = options.conv_act();
   return {.mixers = &all, .after = Norm(own.norm)};

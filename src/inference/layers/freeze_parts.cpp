@@ -1,6 +1,27 @@
 #include "inference/layers/freeze_parts.h"
 
+#include <ATen/ops/zeros.h>
+
 namespace posenc::inference {
+namespace {
+
+// The weight (D, E / g, K) of a convolution of E channels in g groups as that of a linear layer
+// (D, K E).
+at::Tensor dense_weight(const torch::nn::Conv1dImpl& conv) {
+  const at::Tensor weight = conv.weight.detach();
+  const int64_t groups = conv.options.groups(), part = weight.size(1);
+  const int64_t outputs = weight.size(0) / groups;
+  const at::Tensor dense =
+      at::zeros({weight.size(0), weight.size(2), groups * part}, weight.options());
+  for (int64_t g = 0; g < groups; ++g) {
+    dense.narrow(0, g * outputs, outputs)
+        .narrow(2, g * part, part)
+        .copy_(weight.narrow(0, g * outputs, outputs).transpose(1, 2));
+  }
+  return dense.flatten(1);
+}
+
+}  // namespace
 
 // lambda1 * (W x + b) is (lambda1 W) x + lambda1 b.
 Projection linear(const torch::nn::LinearImpl& module, WeightConverter& convert,
@@ -13,6 +34,16 @@ Projection linear(const torch::nn::LinearImpl& module, WeightConverter& convert,
   return convert.projection(module.weight,
                             module.bias.defined() ? module.bias * factors : module.bias,
                             module.weight, factors);
+}
+
+Projection convolution(const torch::nn::Conv1dImpl& module, WeightConverter& convert) {
+  const at::Tensor& weight = module.weight;
+  const int64_t inner = weight.numel() / weight.size(0) * module.options.groups();
+  const at::Tensor dense = convert.computed(weight, "dense", {weight.size(0), inner},
+                                            [&] { return dense_weight(module); });
+  convert.derived(weight, static_cast<int64_t>(dense.nbytes()));
+  convert.leave_out(weight);
+  return convert.float_projection(dense, module.bias.detach());
 }
 
 FeedForward network_of(const blocks::Network& network, WeightConverter& convert,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <torch/nn/modules/conv.h>
+
 #include <optional>
 #include <vector>
 
@@ -18,7 +20,10 @@ namespace posenc::inference {
 /// That of a linear layer, whose result is multiplied by `scale`, which may be null.
 Projection linear(const torch::nn::LinearImpl& module, WeightConverter& convert,
                   const LayerScaleImpl* scale = nullptr);
-/// The same of a feed-forward network.
+/// That of a convolution over rows, as a product in float32 with the rows of its kernel side by
+/// side: (out, K in).
+Projection convolution(const torch::nn::Conv1dImpl& module, WeightConverter& convert);
+/// That of a feed-forward network, whose result is multiplied by `scale`.
 FeedForward network_of(const blocks::Network& network, WeightConverter& convert,
                        const LayerScaleImpl* scale = nullptr);
 

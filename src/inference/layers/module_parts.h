@@ -17,6 +17,7 @@
 
 #include "core/print_fields.h"
 #include "core/torch_internals/without_memory.h"
+#include "posenc/positions/nn/audio_embeddings.h"
 #include "posenc/positions/nn/layer_norm.h"
 #include "posenc/transformer/layers/transformer_decoder_layer.h"
 #include "posenc/transformer/layers/transformer_encoder.h"

@@ -4,7 +4,6 @@
 #include <ATen/ops/equal.h>
 
 #include "models/encoder/names.h"
-#include "models/encoder/zero_biases.h"
 #include "models/heads/config.h"
 #include "models/save/heads.h"
 #include "models/save/tensors.h"

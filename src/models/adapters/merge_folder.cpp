@@ -78,7 +78,7 @@ std::vector<std::string> untie(lora::AdaptedSource& source, nlohmann::json& obje
   for (const std::string& table : names.tables) {
     if (table.empty() || !source.is_changed(table)) continue;
     for (const std::string& output : names.outputs) {
-      if (output == table || !source.keep(output, table)) continue;
+      if (output.empty() || output == table || !source.keep(output, table)) continue;
       object[kTied] = false;
       untied.push_back(output);
     }

@@ -12,7 +12,6 @@
 #include "models/config/model_folder.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
-#include "models/encoder/zero_biases.h"
 #include "models/lora/adapted_folder.h"
 #include "models/lora/heads.h"
 #include "models/sentence/sentence_folder.h"

@@ -346,4 +346,37 @@ std::unique_ptr<io::LoadPlan> encoder_plan(const char* caller, const std::string
                  encoder_format_names(config));
 }
 
+std::vector<AbsentBias> absent_biases(const EncoderConfig& config, const std::string& prefix) {
+  std::vector<AbsentBias> absent;
+  const auto& layer = config.options.encoder().layer();
+  const auto width_of = [&](int64_t i) {
+    if (!config.options.windows()) return layer.d_model();
+    const auto [stage, own] = config.options.windows()->locate_layer(i);
+    return config.options.windows()
+        ->stages()[static_cast<std::size_t>(stage)]
+        .layers()[static_cast<std::size_t>(own)]
+        .layer()
+        .d_model();
+  };
+  const std::pair<bool, const char * EncoderLayerKeys::*> biases[] = {
+      {layer.query_bias(), &EncoderLayerKeys::query},
+      {layer.key_bias(), &EncoderLayerKeys::key},
+      {layer.value_bias(), &EncoderLayerKeys::value}};
+  const auto layout = static_cast<std::size_t>(config.options.origin().layout);
+  for (const auto& [is_there, part] : biases) {
+    if (is_there) continue;
+    const std::string whole = config.structure.keys[layout].k_bias;
+    for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
+      if (!whole.empty()) {
+        const std::string of_layers = config.structure.keys[layout].layer + whole;
+        absent.push_back({prefix + io::fill_pattern(of_layers, {std::to_string(i)}), width_of(i)});
+        continue;
+      }
+      const std::string weight = encoder_layer_names(config, prefix, i, part)[layout];
+      absent.push_back({weight.substr(0, weight.rfind("weight")) + "bias", width_of(i)});
+    }
+  }
+  return absent;
+}
+
 }  // namespace posenc

@@ -10,6 +10,7 @@
 #include "models/config/described_module.h"
 #include "models/config/model_folder.h"
 #include "models/encoder/config.h"
+#include "models/types/zero_biases.h"
 #include "weights/load/load_plan.h"
 #include "weights/load/source.h"
 
@@ -85,6 +86,10 @@ std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
 /// The names that the table of tokens may have in a file; none for an encoder without one.
 std::vector<std::string> encoder_token_table_names(const EncoderConfig& config,
                                                    const std::string& prefix);
+
+/// The biases of queries, keys and values that the class has not, where it has some of them: zeros
+/// in an Encoder, which has all or none.
+std::vector<AbsentBias> absent_biases(const EncoderConfig& config, const std::string& prefix);
 
 /// How the tensors of a file become an Encoder's. Those of a head beside it are dropped, and with
 /// `drops_later` those of layers beyond its own, as transformers does.

@@ -8,9 +8,6 @@
 namespace posenc::families {
 namespace {
 
-constexpr int64_t kBartMostWide = 1 << 20;
-constexpr int64_t kBartMostPositions = 1 << 16;  // two tables of this length are allocated
-constexpr int64_t kBartMostTokens = 1 << 24;
 constexpr int64_t kBartMostLayers = 1000;
 
 Activation bart_activation(const Settings& config) {
@@ -65,25 +62,11 @@ void read_bart_positions(const Settings& config, const Seq2SeqStructure& structu
 TransformerOptions bart_options(const Settings& config, const Seq2SeqStructure& structure) {
   const char* size = structure.has_two_vocabularies ? "src_vocab_size" : "vocab_size";
   const int64_t vocab = config.integer(size, 1, kBartMostTokens);
-  const int64_t d_model = config.integer("d_model", 1, kBartMostWide);
-  const double dropout = config.real("dropout");
   const Scale scale =
       config.flag_if("scale_embedding").value_or(false) ? Scale::SqrtDim : Scale::None;
   TransformerOptions options(vocab, bart_target_vocab(config, structure, vocab));
-  options.d_model(d_model)
-      .num_heads(config.integer("encoder_attention_heads", 1, d_model))
-      .decoder_num_heads(config.integer("decoder_attention_heads", 1, d_model))
-      .num_encoder_layers(config.integer("encoder_layers", 1, kBartMostLayers))
-      .num_decoder_layers(config.integer("decoder_layers", 1, kBartMostLayers))
-      .d_ff(config.integer("encoder_ffn_dim", 1, kBartMostWide))
-      .decoder_d_ff(config.integer("decoder_ffn_dim", 1, kBartMostWide))
-      .dropout(dropout)
-      .dropouts(LayerDropouts{.attention = config.real("attention_dropout", 0.0),
-                              .attention_output = dropout,
-                              .activation = config.real("activation_dropout", 0.0),
-                              .output = dropout})
-      .activation(bart_activation(config))
-      .scale(scale)
+  read_bart_layers(config, options);
+  options.scale(scale)
       .padding_idx(config.token_if("pad_token_id", std::min(vocab, options.tgt_vocab())))
       .norm_first(structure.norm_first)
       .embedding_norm(structure.norm)
@@ -95,31 +78,12 @@ TransformerOptions bart_options(const Settings& config, const Seq2SeqStructure& 
   return options;
 }
 
-LayerDropouts dropouts_of(const TransformerOptions& options) {
-  const double rate = options.dropout();
-  return options.dropouts().value_or(LayerDropouts{rate, rate, rate, rate});
-}
-
 nlohmann::json bart_settings(const TransformerOptions& options, const Settings& config,
                              const Seq2SeqStructure& structure) {
-  const LayerDropouts dropouts = dropouts_of(options);
   const int64_t source = options.src_vocab(), target = options.tgt_vocab();
-  nlohmann::json settings = {
-      {"d_model", options.d_model()},
-      {"encoder_attention_heads", options.num_heads()},
-      {"decoder_attention_heads", options.decoder_num_heads().value_or(options.num_heads())},
-      {"encoder_layers", options.num_encoder_layers()},
-      {"decoder_layers", options.num_decoder_layers()},
-      {"encoder_ffn_dim", options.d_ff()},
-      {"decoder_ffn_dim", options.decoder_d_ff().value_or(options.d_ff())},
-      {"max_position_embeddings", options.max_len()},
-      {"scale_embedding", options.scale().is_sqrt_dim()},
-      {"dropout", options.dropout()},
-      {"attention_dropout", dropouts.attention},
-      {"activation_dropout", dropouts.activation},
-  };
-  if (bart_activation(config) != options.activation())
-    settings["activation_function"] = hf_name(config, options.activation());
+  nlohmann::json settings = bart_layer_settings(options, config);
+  settings.update({{"max_position_embeddings", options.max_len()},
+                   {"scale_embedding", options.scale().is_sqrt_dim()}});
   if (structure.has_two_vocabularies) {
     settings.update({{"src_vocab_size", source}, {"tgt_vocab_size", target}});
   } else {
@@ -163,28 +127,10 @@ KeyMap bart_renames(const Seq2SeqStructure&) {
 
 // {theirs, ours}.
 KeyMap bart_keys(const TransformerOptions& options) {
-  KeyMap keys = {
-      {"model.encoder.layernorm_embedding.*", "src_embedding.norm.*"},
-      {"model.decoder.layernorm_embedding.*", "tgt_embedding.norm.*"},
-      {"model.encoder.layer_norm.*", "encoder.norm.*"},
-      {"model.decoder.layer_norm.*", "decoder.norm.*"},
-      {"model.encoder.layers.*.self_attn_layer_norm.*", "encoder.layers.*.norm1.*"},
-      {"model.encoder.layers.*.final_layer_norm.*", "encoder.layers.*.norm2.*"},
-      {"model.decoder.layers.*.self_attn_layer_norm.*", "decoder.layers.*.norm1.*"},
-      {"model.decoder.layers.*.encoder_attn_layer_norm.*", "decoder.layers.*.norm2.*"},
-      {"model.decoder.layers.*.final_layer_norm.*", "decoder.layers.*.norm3.*"},
-      {{"model.*.layers.*.self_attn.q_proj.*", "model.*.layers.*.self_attn.k_proj.*",
-        "model.*.layers.*.self_attn.v_proj.*"},
-       "*.layers.*.self_attn.in_proj_*"},
-      {"model.*.layers.*.self_attn.out_proj.*", "*.layers.*.self_attn.out_proj.*"},
-      {{"model.*.layers.*.encoder_attn.q_proj.*", "model.*.layers.*.encoder_attn.k_proj.*",
-        "model.*.layers.*.encoder_attn.v_proj.*"},
-       "*.layers.*.multihead_attn.in_proj_*"},
-      {"model.*.layers.*.encoder_attn.out_proj.*", "*.layers.*.multihead_attn.out_proj.*"},
-      {"model.*.layers.*.fc1.*", "*.layers.*.linear1.*"},
-      {"model.*.layers.*.fc2.*", "*.layers.*.linear2.*"},
-      {KeySource::squeezed("final_logits_bias", 0), "final_layer.bias"},  // (1, V)
-  };
+  KeyMap keys = bart_layer_keys();
+  keys.emplace_back("model.encoder.layernorm_embedding.*", "src_embedding.norm.*");
+  keys.emplace_back("model.decoder.layernorm_embedding.*", "tgt_embedding.norm.*");
+  keys.emplace_back(KeySource::squeezed("final_logits_bias", 0), "final_layer.bias");  // (1, V)
   if (!options.output_bias()) keys.insert(keys.begin(), {"final_logits_bias", ""});
   for (const auto& [theirs, ours] :
        {std::pair<std::string, std::string>{"encoder", "src"}, {"decoder", "tgt"}}) {
@@ -268,6 +214,66 @@ constexpr ModelType kBartLikeTypes[] = {
 // clang-format on
 
 }  // namespace
+
+void read_bart_layers(const Settings& config, TransformerOptions& options) {
+  const int64_t d_model = config.integer("d_model", 1, kBartMostWide);
+  const double dropout = config.real("dropout");
+  options.d_model(d_model)
+      .num_heads(config.integer("encoder_attention_heads", 1, d_model))
+      .decoder_num_heads(config.integer("decoder_attention_heads", 1, d_model))
+      .num_encoder_layers(config.integer("encoder_layers", 1, kBartMostLayers))
+      .num_decoder_layers(config.integer("decoder_layers", 1, kBartMostLayers))
+      .d_ff(config.integer("encoder_ffn_dim", 1, kBartMostWide))
+      .decoder_d_ff(config.integer("decoder_ffn_dim", 1, kBartMostWide))
+      .dropout(dropout)
+      .dropouts(LayerDropouts{.attention = config.real("attention_dropout", 0.0),
+                              .attention_output = dropout,
+                              .activation = config.real("activation_dropout", 0.0),
+                              .output = dropout})
+      .activation(bart_activation(config));
+}
+
+nlohmann::json bart_layer_settings(const TransformerOptions& options, const Settings& config) {
+  const double rate = options.dropout();
+  const LayerDropouts dropouts = options.dropouts().value_or(LayerDropouts{rate, rate, rate, rate});
+  nlohmann::json settings = {
+      {"d_model", options.d_model()},
+      {"encoder_attention_heads", options.num_heads()},
+      {"decoder_attention_heads", options.decoder_num_heads().value_or(options.num_heads())},
+      {"encoder_layers", options.num_encoder_layers()},
+      {"decoder_layers", options.num_decoder_layers()},
+      {"encoder_ffn_dim", options.d_ff()},
+      {"decoder_ffn_dim", options.decoder_d_ff().value_or(options.d_ff())},
+      {"dropout", options.dropout()},
+      {"attention_dropout", dropouts.attention},
+      {"activation_dropout", dropouts.activation},
+  };
+  if (bart_activation(config) != options.activation())
+    settings["activation_function"] = hf_name(config, options.activation());
+  return settings;
+}
+
+KeyMap bart_layer_keys() {
+  return {
+      {"model.encoder.layer_norm.*", "encoder.norm.*"},
+      {"model.decoder.layer_norm.*", "decoder.norm.*"},
+      {"model.encoder.layers.*.self_attn_layer_norm.*", "encoder.layers.*.norm1.*"},
+      {"model.encoder.layers.*.final_layer_norm.*", "encoder.layers.*.norm2.*"},
+      {"model.decoder.layers.*.self_attn_layer_norm.*", "decoder.layers.*.norm1.*"},
+      {"model.decoder.layers.*.encoder_attn_layer_norm.*", "decoder.layers.*.norm2.*"},
+      {"model.decoder.layers.*.final_layer_norm.*", "decoder.layers.*.norm3.*"},
+      {{"model.*.layers.*.self_attn.q_proj.*", "model.*.layers.*.self_attn.k_proj.*",
+        "model.*.layers.*.self_attn.v_proj.*"},
+       "*.layers.*.self_attn.in_proj_*"},
+      {"model.*.layers.*.self_attn.out_proj.*", "*.layers.*.self_attn.out_proj.*"},
+      {{"model.*.layers.*.encoder_attn.q_proj.*", "model.*.layers.*.encoder_attn.k_proj.*",
+        "model.*.layers.*.encoder_attn.v_proj.*"},
+       "*.layers.*.multihead_attn.in_proj_*"},
+      {"model.*.layers.*.encoder_attn.out_proj.*", "*.layers.*.multihead_attn.out_proj.*"},
+      {"model.*.layers.*.fc1.*", "*.layers.*.linear1.*"},
+      {"model.*.layers.*.fc2.*", "*.layers.*.linear2.*"},
+  };
+}
 
 constinit const Family bart_like = kBartLikeTypes;
 

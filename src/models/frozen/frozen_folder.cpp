@@ -229,8 +229,7 @@ FrozenSeq2Seq load_and_freeze_seq2seq(const std::string& folder, const FreezeOpt
   const hf::ModelType& type = seq2seq_type(config);
   FrozenTransformer model =
       with_options(kCaller, folder, load_frozen_transformer(folder, as_asked(options)), options);
-  const int64_t pad =
-      seq2seq_pad(seq2seq_settings(config, type.type), type.type, model.options().src_vocab());
+  const int64_t pad = seq2seq_pad(seq2seq_settings(config, type.type), type.type, model.options());
   return {std::move(model), pad, type.type, config};
 }
 

@@ -213,7 +213,7 @@ void set_decoder(EncoderConfig& encoder) {
   EncoderOptions& options = encoder.options;
   options.transformer(TransformerOptions(own).output_bias(false).output_scale(1.0))
       .eos_token_id(config.integer("eos_token_id", 0, INT64_MAX))
-      .pad_token_id(seq2seq_pad(config, type.type, own.src_vocab()));
+      .pad_token_id(seq2seq_pad(config, type.type, own));
   if (structure.starts_with_last) return;
   constexpr const char* kStart = "decoder_start_token_id";
   options.decoder_start_token_id(structure.start && !config.mentions(kStart)

@@ -11,7 +11,6 @@
 #include "models/config/model_folder.h"
 #include "models/encoder/names.h"
 #include "models/encoder/parts.h"
-#include "models/encoder/zero_biases.h"
 #include "models/save/heads.h"
 #include "models/save/input_files.h"
 #include "models/save/packed.h"

@@ -59,6 +59,7 @@ NumberedOptions numbers_of(const TransformerOptions& o) {
   add("norm_kind", o.norm_kind());
   add("layer_norm_eps", o.layer_norm_eps());
   add("bias", o.bias());
+  add("key_bias", o.key_bias());
   add("output_bias", o.output_bias());
   add("output_scale", o.output_scale());
   return all;
@@ -79,6 +80,7 @@ void check_same(const TransformerOptions& saved, const TransformerOptions& expec
     TORCH_CHECK_VALUE(is_same, config.where(), name, " of the model must be that of model_type ",
                       type, " with its settings. Got another");
   };
+  check("src_features", saved.src_features() == expected.src_features());
   check("relative", saved.relative() == expected.relative());
   check("decoder_relative", saved.decoder_relative() == expected.decoder_relative());
   check("alibi", saved.alibi() == expected.alibi());

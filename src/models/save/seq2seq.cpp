@@ -84,8 +84,7 @@ SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& o
   for (const auto& [name, value] : settings.items()) set_setting(object, before, name, value);
   const bool is_new = model.origin.config.empty();
   if (is_new) set_ids(object, model.generation);
-  const bool has_other_pad =
-      is_new || seq2seq_pad(before, type.type, expected.src_vocab()) != model.pad;
+  const bool has_other_pad = is_new || seq2seq_pad(before, type.type, expected) != model.pad;
   if (has_other_pad) object["pad_token_id"] = model.pad;
   set_defaults(object, before.with(object).of(type.type), type.type);
   set_dtype(object);
@@ -120,7 +119,8 @@ void add_vocabulary(StateDict& tensors, const TransformerImpl& model,
   const int decoder = tie == Tying::EncoderDecoder || tie == Tying::ThreeWay ? 0 : 1;
   const int head = tie == Tying::DecoderOutput || tie == Tying::ThreeWay ? decoder : 2;
   const VocabularyMatrix all[] = {
-      {names.encoder, model.src_embedding->token_embedding->weight, 0},
+      {names.encoder,
+       model.src_embedding ? model.src_embedding->token_embedding->weight : at::Tensor(), 0},
       {names.decoder, model.tgt_embedding->token_embedding->weight, decoder},
       {names.head, model.final_layer->effective_weight(), head}};
   const auto add = [&](const std::string& name, const VocabularyMatrix& one) {
@@ -136,6 +136,7 @@ void add_vocabulary(StateDict& tensors, const TransformerImpl& model,
     standing = decoder;
   }
   for (const VocabularyMatrix& one : all) {
+    if (one.name.empty()) continue;
     const bool may_be_absent =
         std::find(names.order.begin(), names.order.end(), one.name) != names.order.end();
     // One of the same values is tied to it when it is loaded.
@@ -156,6 +157,11 @@ bool is_computed(const PositionalEncodingImpl& positions) {
 // of a class that has not are saved if they came from a file that had others.
 void add_positions(StateDict& tensors, const TransformerImpl& model,
                    const Seq2SeqStructure& structure) {
+  if (const AudioEmbeddings& features = model.src_features) {
+    const LoadOptions names = LoadOptions().key_map(structure.family->keys(model.options));
+    tensors.insert(io::names_in_file("src_features.position_encoding.pe", names).front(),
+                   features.ptr()->position_encoding->pe.detach().to(at::kFloat));
+  }
   if (structure.sinusoid == nullptr || (structure.counts_tokens && !structure.saves_positions))
     return;
   const TransformerOptions& options = model.options;
@@ -198,6 +204,13 @@ StateDict seq2seq_parts(const TransformerImpl& model, const hf::ModelType& type,
     const at::Tensor tensor = item.value().detach().to(at::kFloat);
     add_packed(tensors, in_file, tensor, tensor.size(0) / 3);
   }
+  for (const AbsentBias& bias : absent_biases(*type.seq2seq->family, options)) {
+    if (!tensors.contains(bias.name)) continue;
+    TORCH_CHECK_VALUE(tensors[bias.name].eq(0).all().item<bool>(), "[save_pretrained] ", bias.name,
+                      " must be zeros: keys of model_type ", type.type,
+                      " have no bias. Got another");
+    tensors.erase(bias.name);
+  }
   return tensors;
 }
 
@@ -205,8 +218,9 @@ void check_seq2seq_tensors(const char* caller, const std::string& folder, const 
                            const Settings& config, const hf::ModelType& type,
                            const TransformerOptions& options, const VocabularyNames& names) {
   const io::MemorySource source(tensors, torch::nn::Module());
-  const Vocabulary vocabulary(source, names);
   const Seq2SeqStructure& structure = *type.seq2seq;
+  const ZeroBiases whole(source, absent_biases(*structure.family, options));
+  const Vocabulary vocabulary(whole, names);
   seq2seq_plan(caller, folder, config, structure, options, vocabulary,
                seq2seq_load_options(*structure.family, options, vocabulary));
 }

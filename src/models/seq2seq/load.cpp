@@ -87,8 +87,12 @@ Settings seq2seq_settings(const Settings& config, const std::string& type) {
 }
 
 // Null stands for the class's default too, since batches of sources need padding.
-int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab) {
+int64_t seq2seq_pad(const Settings& config, const std::string& type,
+                    const TransformerOptions& options) {
+  const bool reads_tokens = !options.src_features();
+  const int64_t vocab = reads_tokens ? options.src_vocab() : options.tgt_vocab();
   if (const auto pad = config.token_if("pad_token_id", vocab)) return *pad;
+  if (!reads_tokens) return -1;
   const int64_t default_value = config.default_of("pad_token_id");
   if (default_value >= vocab) {
     config.refuse("pad_token_id", "must be a token in [0, " + std::to_string(vocab) +
@@ -96,6 +100,24 @@ int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t voc
                                       std::to_string(default_value) + ", is not");
   }
   return default_value;
+}
+
+std::vector<AbsentBias> absent_biases(const Seq2SeqFamily& family,
+                                      const TransformerOptions& options) {
+  std::vector<AbsentBias> absent;
+  if (!options.bias() || options.key_bias()) return absent;
+  const LoadOptions names = LoadOptions().key_map(family.keys(options));
+  const auto add = [&](const char* stack, int64_t layers, const char* attention) {
+    for (int64_t i = 0; i < layers; ++i) {
+      const auto parts =
+          io::names_in_file(c10::str(stack, ".layers.", i, ".", attention, ".in_proj_bias"), names);
+      absent.push_back({parts.at(1), options.d_model()});  // of queries, keys and values
+    }
+  };
+  add("encoder", options.num_encoder_layers(), "self_attn");
+  add("decoder", options.num_decoder_layers(), "self_attn");
+  add("decoder", options.num_decoder_layers(), "multihead_attn");
+  return absent;
 }
 
 KeyMap seq2seq_later_layers(const Seq2SeqFamily& family, const TransformerOptions& options,
@@ -124,18 +146,18 @@ std::unique_ptr<io::LoadPlan> seq2seq_plan(const char* caller, const std::string
     if (changed == nullptr) return Transformer(options).ptr();
     return Transformer(structure.family->options(*changed, structure).tie(options.tie())).ptr();
   };
-  io::FormatNames names;  // transformers computes the first two and uses zeros for the third
+  io::FormatNames names;  // transformers computes the first three and uses zeros for the last
   names.is_new = true;
   names.optional = {"src_embedding.position_encoding.pe", "tgt_embedding.position_encoding.pe",
-                    kSeq2SeqLogitsBias};
+                    "src_features.position_encoding.pe", kSeq2SeqLogitsBias};
   auto plan = plan_of({caller, folder, &config, make}, source, load, names);
   // Positions that count tokens have no limit.
   if (options.position_ids() != embeddings::PositionIds::Arange) return plan;
   for (const TableReport& table : plan->report().tables) {
-    TORCH_CHECK_VALUE(table.rows == table.file_rows, "[", caller, "] ", folder,
-                      ": max_position_embeddings in config.json must fit the weights: ",
-                      io::names_in_file(table.name, load).front(), " must have ", table.rows,
-                      " rows. Got ", table.file_rows);
+    TORCH_CHECK_VALUE(
+        table.rows == table.file_rows, "[", caller, "] ", folder, ": ", structure.family->positions,
+        " in config.json must fit the weights: ", io::names_in_file(table.name, load).front(),
+        " must have ", table.rows, " rows. Got ", table.file_rows);
   }
   return plan;
 }
@@ -145,7 +167,8 @@ PlannedTransformer planned_transformer(const char* caller, const std::string& fo
                                        const Seq2SeqStructure& structure,
                                        TransformerOptions options, const VocabularyNames& names,
                                        const io::TensorSource& renamed) {
-  const Vocabulary source(renamed, names);
+  const ZeroBiases whole(renamed, absent_biases(*structure.family, options));
+  const Vocabulary source(whole, names);
   options.tie(source.tying());
   const LoadOptions names_in = seq2seq_load_options(*structure.family, options, source);
   auto plan = seq2seq_plan(caller, folder, config, structure, options, source, names_in);
@@ -189,8 +212,8 @@ Seq2SeqWeights load_seq2seq_weights(const std::string& given, const LoadOptions&
     Leftovers leftovers(renamed, without_prefix, {type.type});
     leftovers.add_unused_patterns(mapped);
     for (const std::string& name : {names.shared, names.encoder, names.decoder, names.head})
-      leftovers.add_read(name);
-    const int64_t pad = seq2seq_pad(own, type.type, options.src_vocab());
+      if (!name.empty()) leftovers.add_read(name);
+    const int64_t pad = seq2seq_pad(own, type.type, options);
     PlannedTransformer loaded =
         planned_transformer(kCaller, folder, path, own, structure, options, names, renamed);
     leftovers.add_model(*loaded.plan, family.prefix, "");

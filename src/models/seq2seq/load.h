@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/config/described_module.h"
 #include "models/config/settings.h"
 #include "models/seq2seq/vocabulary.h"
 #include "models/types/model_types.h"
+#include "models/types/zero_biases.h"
 #include "posenc/transformer/transformer.h"
 #include "posenc/weights/load.h"
 
@@ -32,8 +34,14 @@ const hf::ModelType& seq2seq_type(const Settings& config);
 /// class has none.
 Settings seq2seq_settings(const Settings& config, const std::string& type);
 
-/// The padding id of sources. Throws c10::ValueError for one outside the vocabulary.
-int64_t seq2seq_pad(const Settings& config, const std::string& type, int64_t vocab);
+/// The padding id of sources, and that of targets where sources are no tokens; -1 where these have
+/// none. Throws c10::ValueError for one outside the vocabulary.
+int64_t seq2seq_pad(const Settings& config, const std::string& type,
+                    const TransformerOptions& options);
+
+/// The biases of keys that the class has not, by the names that they would have in its files.
+std::vector<AbsentBias> absent_biases(const Seq2SeqFamily& family,
+                                      const TransformerOptions& options);
 
 /// Rules that drop the layers of a file which a model with these options does not have. `source`
 /// has its tensors by the names of the class with an output layer.

@@ -38,10 +38,11 @@ Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& na
     if (!may_be_other || other == none) throw missing_tensor(source, name);
     return other;
   };
-  const std::size_t encoder = reads(names.encoder), decoder = reads(names.decoder);
-  const std::size_t head = reads(names.head);
+  const std::size_t decoder = reads(names.decoder), head = reads(names.head);
+  const std::size_t encoder = names.encoder.empty() ? none : reads(names.encoder);
   const auto are_one = [&](std::size_t a, std::size_t b) {
     if (a == b) return true;
+    if (a == none) return false;
     const auto &one = source.entries()[a], &two = source.entries()[b];
     return names.are_tied && one.dtype == two.dtype && one.sizes == two.sizes && source.equal(a, b);
   };
@@ -59,13 +60,14 @@ Vocabulary::Vocabulary(const io::TensorSource& source, const VocabularyNames& na
     select(index, entry);
     return entry.name;
   };
-  encoder_ = take(encoder, names.encoder);
+  if (encoder != none) encoder_ = take(encoder, names.encoder);
   decoder_ = embeddings ? encoder_ : take(decoder, names.decoder);
   head_ = output ? decoder_ : take(head, names.head);
 }
 
 KeyMap Vocabulary::keys() const {
-  KeyMap keys = {{encoder_, "src_embedding.token_embedding.weight"}};
+  KeyMap keys;
+  if (!encoder_.empty()) keys.emplace_back(encoder_, "src_embedding.token_embedding.weight");
   if (decoder_ != encoder_) keys.emplace_back(decoder_, "tgt_embedding.token_embedding.weight");
   if (head_ != decoder_) keys.emplace_back(head_, "final_layer.weight");
   return keys;

@@ -18,7 +18,8 @@ class Vocabulary : public io::SelectedSource {
   Vocabulary(const io::TensorSource& source, const VocabularyNames& names);
 
   Tying tying() const { return tying_; }
-  /// The names of the three matrices; equal for those that are tied.
+  /// The names of the three matrices; equal for those that are tied. Sources that are no tokens
+  /// have none.
   const std::string& encoder() const { return encoder_; }
   const std::string& decoder() const { return decoder_; }
   const std::string& head() const { return head_; }

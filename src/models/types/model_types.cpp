@@ -23,11 +23,12 @@ constexpr const Family* kFamilies[] = {
     &families::layer_norm_decoders, &families::layoutlm, &families::llama_like,
     &families::mobilebert, &families::olmo2, &families::rotary_bert, &families::sam,
     &families::squeezebert, &families::swin, &families::t5_like, &families::vit_like,
-    &families::xlnet, &families::xmod,
+    &families::whisper, &families::xlnet, &families::xmod,
     // clang-format on
 };
 
 constexpr const char* kExperts = "a mixture of experts";
+constexpr const char* kSamples = "convolutions over samples of sound";
 
 // Those of which only some parts are known.
 constexpr ModelType kOthers[] = {
@@ -74,6 +75,7 @@ constexpr ModelType kOthers[] = {
     {.type = "csm", .rotary = "llama"},
     {.type = "csm_depth_decoder_model", .rotary = "llama"},
     {.type = "cwm", .rotary = "llama"},
+    {.type = "data2vec-audio", .lacks = kSamples},
     {.type = "dbrx", .rotary = "llama"},
     {.type = "deepseek_ocr2_encoder", .rotary = "llama"},
     {.type = "deepseek_ocr2_text", .rotary = "llama", .rope = {.head_dim_key = ""}},
@@ -151,6 +153,7 @@ constexpr ModelType kOthers[] = {
     {.type = "groupvit_text_model", .embeddings = "clip"},
     {.type = "higgs_audio_v2", .rotary = "llama"},
     {.type = "hrm_text", .rotary = "llama"},
+    {.type = "hubert", .lacks = kSamples},
     {.type = "hunyuan_v1_moe", .rotary = "hunyuan_v1", .lacks = kExperts},
     {.type = "hunyuan_vl_text", .rotary = "hunyuan_vl"},
     {.type = "hy_v3", .rotary = "llama", .lacks = kExperts},
@@ -216,8 +219,8 @@ constexpr ModelType kOthers[] = {
      .rotary = "qwen2_vl_vision", .rope = {.scalings = "default axial", .merge = 1}},
     {.type = "mllama_text_model", .rotary = "llama"},
     {.type = "molmo2_text", .rotary = "molmo2", .rope = {.unscaled_layers = true}},
-    {.type = "moonshine", .rotary = "glm"},
-    {.type = "moonshine_streaming", .rotary = "glm"},
+    {.type = "moonshine", .rotary = "glm", .lacks = kSamples},
+    {.type = "moonshine_streaming", .rotary = "glm", .lacks = kSamples},
     {.type = "moshi", .rotary = "llama"},
     {.type = "mra", .embeddings = "bert_offset_2", .lacks = "multi-resolution attention"},
     {.type = "muse_glimmer_assistant", .rotary = "llama"},
@@ -318,8 +321,9 @@ constexpr ModelType kOthers[] = {
     {.type = "vjepa2", .rotary = "vjepa2", .rope = rope::kNoParameters},
     {.type = "voxtral_realtime_encoder", .rotary = "llama"},
     {.type = "voxtral_realtime_text", .rotary = "llama"},
+    {.type = "wav2vec2", .lacks = kSamples},
     {.type = "wav2vec2-bert", .rotary = "wav2vec2_conformer", .rope = rope::kWav2Vec2},
-    {.type = "whisper", .lacks = "embeddings of audio"},
+    {.type = "wavlm", .lacks = kSamples},
     {.type = "xclip_text_model", .embeddings = "clip"},
     {.type = "xclip_vision_model", .vision = "clip"},
     {.type = "xcodec2", .rotary = "xcodec2"},

@@ -26,7 +26,7 @@ namespace families {
 
 extern const Family bart_like, bert_like, clip_like, conformer, convbert, deberta, decoders, dpr,
     esm, fnet, gemma, gpt, gpt_neox, layer_norm_decoders, layoutlm, llama_like, mobilebert, olmo2,
-    rotary_bert, sam, squeezebert, swin, t5_like, vit_like, xlnet, xmod;
+    rotary_bert, sam, squeezebert, swin, t5_like, vit_like, whisper, xlnet, xmod;
 
 }  // namespace families
 }  // namespace posenc

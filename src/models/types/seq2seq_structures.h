@@ -17,8 +17,9 @@ struct Seq2SeqStructure;
 
 /// The names in files of the matrices that may be tied.
 struct VocabularyNames {
-  std::string shared;  ///< the one that stands for all; empty: there is none
-  std::string encoder, decoder, head;
+  std::string shared;   ///< the one that stands for all; empty: there is none
+  std::string encoder;  ///< empty: sources are no tokens
+  std::string decoder, head;
   /// The order in which transformers looks for one that stands for the absent ones.
   std::vector<std::string> order;
   /// Whether those that are absent are taken from the others: tie_word_embeddings.
@@ -42,6 +43,8 @@ struct Seq2SeqFamily {
   /// The same of a tensor of each layer, after those.
   const char* in_layer;
   const char* prefix;  ///< what the names of all tensors but those of the output layer begin with
+  /// The setting that says how many rows a computed table of positions has.
+  const char* positions = "max_position_embeddings";
 };
 
 /// The structure of an encoder-decoder of transformers.
@@ -55,6 +58,7 @@ struct Seq2SeqStructure {
   const char* sinusoid = nullptr;
   int64_t position_offset = 0;
   bool counts_tokens = false;  ///< positions count the tokens that are no padding, without limit
+  bool is_of_speech = false;   ///< sources are features of sound
   bool norm_first = false;     ///< then each stack has a norm at its end
   embeddings::Norm norm = embeddings::Norm::None, decoder_norm = embeddings::Norm::None;
   bool scales_decoder = true;  ///< whether scale_embedding is for the decoder's tokens too

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "models/encoder/config.h"
 #include "weights/load/source.h"
 
 namespace posenc {
@@ -13,10 +13,6 @@ struct AbsentBias {
   std::string name;
   int64_t width;
 };
-
-/// The biases of queries, keys and values that the class has not, where it has some of them: zeros
-/// in an Encoder, which has all or none.
-std::vector<AbsentBias> absent_biases(const EncoderConfig& config, const std::string& prefix);
 
 /// A source with zeros for these biases, whatever it has there itself: transformers ignores that
 /// too.
