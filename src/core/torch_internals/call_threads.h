@@ -21,11 +21,8 @@ enum class Loops {
              ///< are inside a part
 };
 
-/// What LibTorch's own operations do in a call.
-enum class Operations {
-  Small,  ///< copies, masks and pooling, which are a small part of what the model computes
-  Large,  ///< much of it: products of images, transforms, tables of static embeddings
-};
+/// How much of a call LibTorch's own operations are: little (copies, masks, pooling) or much of it.
+enum class Operations { Small, Large };
 
 /// How a frozen model wants its calls to be run.
 struct CallOptions {

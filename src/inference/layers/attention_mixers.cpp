@@ -130,11 +130,11 @@ class AttentionRun : public MixerRun {
     cache_ ? cache_->attend(all, context) : attend(all, sequences, context);
     if (!own.convolution) return;
     // The second half of the columns of the context.
-    by_rows(sequences.rows, [&](int64_t begin, int64_t end) {
-      const int64_t width = own.context_width(), first = sequences.first_row;
+    by_rows(sequences, [&](int64_t begin, int64_t end) {
+      const int64_t width = own.context_width();
       convolution_->run(*own.convolution, packing_, input, projected_.const_data_ptr<float>(),
-                        projected_.size(1), first + begin, first + end,
-                        context_.data_ptr<float>() + width / 2, width, stream_.regime);
+                        projected_.size(1), begin, end, context_.data_ptr<float>() + width / 2,
+                        width, stream_.regime);
     });
   }
 

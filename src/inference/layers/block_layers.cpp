@@ -53,11 +53,7 @@ class BlockRun {
   };
 
   void run(const SequenceRange& sequences) {
-    const auto by_own_rows = [&](const std::function<void(int64_t begin, int64_t end)>& f) {
-      const int64_t first = sequences.first_row;
-      by_rows(sequences.rows, [&](int64_t begin, int64_t end) { f(first + begin, first + end); });
-    };
-    by_own_rows([&](int64_t begin, int64_t end) {
+    by_rows(sequences, [&](int64_t begin, int64_t end) {
       const Stream part = stream_.part(begin, end);
       enter(part, layers_.entry, layers_.entry_is_residual);
       advance({0, 0}, part, begin);
@@ -79,7 +75,7 @@ class BlockRun {
       if (is_last) {
         for (const int64_t row : *used_rows_) go_on(row, row + 1);
       } else {
-        by_own_rows(go_on);
+        by_rows(sequences, go_on);
       }
     }
   }

@@ -52,10 +52,9 @@ class ConformerConvolutionRun : public MixerRun {
 
   void mix(std::size_t step, const float*, const SequenceRange& sequences) override {
     const ConformerConvolutionStep& own = own_.steps[step];
-    const int64_t first_row = sequences.first_row;
-    by_rows(sequences.rows, [&](int64_t begin, int64_t end) {
+    by_rows(sequences, [&](int64_t begin, int64_t end) {
       split_rows(end - begin, width_ * own.depthwise.size(0), [&](int64_t first, int64_t last) {
-        for (int64_t row = begin + first; row < begin + last; ++row) convolve(own, first_row + row);
+        for (int64_t row = begin + first; row < begin + last; ++row) convolve(own, row);
       });
     });
   }

@@ -233,4 +233,10 @@ void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>
   });
 }
 
+void by_rows(const SequenceRange& sequences,
+             const std::function<void(int64_t begin, int64_t end)>& f) {
+  const int64_t first = sequences.first_row;
+  by_rows(sequences.rows, [&](int64_t begin, int64_t end) { f(first + begin, first + end); });
+}
+
 }  // namespace posenc::inference

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "inference/linear/projection.h"
+#include "inference/rows/packing.h"
 #include "kernels/inference.h"
 #include "posenc/positions/nn/transformer_norm.h"
 #include "posenc/transformer/layers/layer_scale.h"
@@ -101,5 +102,8 @@ void split_rows(int64_t rows, int64_t width,
 /// intermediates of a part stay in the cache; otherwise it is called once, and each operation may
 /// use all threads.
 void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>& f);
+/// The same for the rows of some sequences.
+void by_rows(const SequenceRange& sequences,
+             const std::function<void(int64_t begin, int64_t end)>& f);
 
 }  // namespace posenc::inference
