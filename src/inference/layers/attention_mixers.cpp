@@ -44,9 +44,7 @@ class AttentionMixers : public StepMixers<AttentionStep> {
   explicit AttentionMixers(const BlockLayers& layers)
       : alibi(layers.alibi), counts_tokens(layers.counts_tokens) {}
   std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override;
-  bool takes_parts(const BatchRows& batch) const override {
-    return batch.inputs.cache == nullptr && grid_biases.empty();
-  }
+  bool takes_parts() const override { return grid_biases.empty(); }
   bool add_cache_needs(std::size_t step, CacheNeeds& all) const override;
   bool is_axial() const { return !rotations.empty() && rotations.front().is_axial(); }
 

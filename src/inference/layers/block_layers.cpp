@@ -24,14 +24,14 @@ class BlockRun {
         stream_(batch.stream),
         used_rows_(batch.inputs.used_rows),
         ends_(ends) {
-    bool takes_parts = used_rows_ == nullptr;
+    bool takes_parts = used_rows_ == nullptr && batch.inputs.cache == nullptr;
     for (const Block& block : blocks_) {
       MixerRun* run = nullptr;
       if (block.mixers != nullptr) {
         std::unique_ptr<MixerRun>& of_kind = runs_[block.mixers];
         if (!of_kind) of_kind = block.mixers->begin(batch);
         run = of_kind.get();
-        takes_parts &= block.mixers->takes_parts(batch);
+        takes_parts &= block.mixers->takes_parts();
       }
       run_of_.push_back(run);
       if (mixes(block)) last_mixer_ = run_of_.size() - 1;

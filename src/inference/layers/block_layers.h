@@ -46,7 +46,7 @@ class Mixers {
   /// Whether a row depends on other rows of a block's input, so that all have to be read before.
   virtual bool mixes() const { return true; }
   /// Whether some sequences of a batch may go through the layers before the others do.
-  virtual bool takes_parts(const BatchRows& /*batch*/) const { return !mixes(); }
+  virtual bool takes_parts() const { return !mixes(); }
   virtual std::unique_ptr<MixerRun> begin(const BatchRows& batch) const = 0;
   /// Adds what a cache needs of a mixer. Returns false if none can do for it.
   virtual bool add_cache_needs(std::size_t /*step*/, CacheNeeds& /*all*/) const { return !mixes(); }

@@ -24,7 +24,7 @@ struct ConformerConvolutionStep {
 };
 class ConformerConvolutionMixers : public StepMixers<ConformerConvolutionStep> {
  public:
-  bool takes_parts(const BatchRows& /*batch*/) const override { return true; }
+  bool takes_parts() const override { return true; }
   std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override;
 };
 

@@ -34,7 +34,7 @@ class FourierRun : public MixerRun {
 
 class FourierMixers : public Mixers {
  public:
-  bool takes_parts(const BatchRows& /*batch*/) const override { return true; }
+  bool takes_parts() const override { return true; }
   std::unique_ptr<MixerRun> begin(const BatchRows& batch) const override {
     return std::make_unique<FourierRun>(batch);
   }
