@@ -61,10 +61,11 @@ StateDict seq2seq(const Json& options, const StateDict& tensors) {
 StateDict seq2seq_logits(const Json& options, const StateDict& tensors) {
   Transformer model = load_seq2seq(options.at("folder")).model;
   const torch::NoGradGuard no_grad;
+  const auto mask = tensors.contains("mask") ? AttentionMask::key_padding(tensors["mask"])
+                                             : AttentionMask();  // of sound
   StateDict results;
-  results.insert("logits", model->forward(tensors["src"], tensors["tgt"],
-                                          AttentionMask::key_padding(tensors["mask"]),
-                                          AttentionMask::causal()));
+  results.insert("logits",
+                 model->forward(tensors["src"], tensors["tgt"], mask, AttentionMask::causal()));
   return results;
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import seq2seq
 import torch
 import transformers
+import whisper_logits
 
 from harness import Case, Draw, Failure, Programs
 
@@ -37,11 +38,13 @@ def with_null(folder: Path, name: str) -> Path:
 def logits_of(kind: str, folder: Path, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
     """None if transformers refuses the folder, be it only when it computes; empty if it draws weights that the file lacks."""
     try:
-        loaded = getattr(transformers, seq2seq.KINDS[kind][1])
+        loaded = transformers.WhisperForConditionalGeneration if kind == "whisper" else getattr(transformers, seq2seq.KINDS[kind][1])
         model, report = loaded.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
         model.eval()
         if any(".layers." in key or ".block." in key for key in report["missing_keys"]):
             return torch.empty(0)
+        if kind == "whisper":
+            return whisper_logits.outputs_of(model, tensors)[0]
         return seq2seq.logits_of(model, tensors["src"], tensors["mask"], tensors["tgt"])
     except Exception:  # of many kinds: of the types of the class, of None where a number is used
         return None
@@ -63,11 +66,15 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     transformers.utils.logging.disable_progress_bar()
     cases, expected, what = [], [], []
     with torch.no_grad():
-        for kind in seq2seq.KINDS:
+        for kind in [*seq2seq.KINDS, "whisper"]:
             folder = programs.within(kind).folder / "model"
-            config = seq2seq.model_of(draw, folder, kind).config
-            ids = draw.integers(12, 2, 5)  # the smallest vocabulary
-            tensors = {"src": ids, "mask": torch.ones(2, 5, dtype=torch.bool), "tgt": draw.integers(12, 2, 4)}
+            if kind == "whisper":
+                config = whisper_logits.folder_of(draw, folder).config
+                tensors = {"src": draw.normal(2, config.num_mel_bins, 2 * config.max_source_positions), "tgt": draw.integers(12, 2, 4)}
+            else:
+                config = seq2seq.model_of(draw, folder, kind).config
+                ids = draw.integers(12, 2, 5)  # the smallest vocabulary
+                tensors = {"src": ids, "mask": torch.ones(2, 5, dtype=torch.bool), "tgt": draw.integers(12, 2, 4)}
             for name in names_of(config):
                 other = with_null(folder, name)
                 cases.append(Case({"op": "seq2seq_logits", "folder": str(other)}, tensors, {}))
