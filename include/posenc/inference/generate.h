@@ -17,6 +17,11 @@ struct Hypothesis {
   /// the weights of the attention to the memory in the last layer when it is predicted, averaged
   /// over the heads, float32 on the CPU. Padding has 0.
   torch::Tensor attention = {};
+  /// With GenerateOptions::return_log_probability the sum over the tokens, the end included, of the
+  /// log probability of each among those that the settings left, at temperature 1: the log_softmax
+  /// of transformers' `scores`, times the temperature. Divided by the number of tokens it is the
+  /// mean that Whisper compares with its logprob_threshold.
+  double log_probability = 0.0;
 };
 
 /// Generates targets for each source by greedy search, beam search or sampling.

@@ -58,6 +58,22 @@ struct LengthDecay {
   double factor;  ///< above 1: ends become more likely
 };
 
+/// The rules of Whisper's timestamps, transformers' WhisperTimeStampLogitsProcessor. The timestamps
+/// are the ids above no_timestamps_id, which is never generated; n counts tokens after the prefix.
+///
+/// - They come in pairs: after two, or one as the first token, there is none; after one that
+///   follows text there is a timestamp or an end, and no id below eos_id.
+/// - They do not decrease, and one that opens a pair is later than the one before it.
+/// - The first token is a timestamp, at most max_initial_timestamp_index later than the first one.
+/// - Where all timestamps together are more probable than the most probable other token, one of
+///   them is generated.
+struct TimestampRules {
+  int64_t no_timestamps_id;
+  int64_t eos_id;  ///< ids below it are text; transformers: the first of eos_token_id, or if that
+                   ///< is 0 or none bos_token_id
+  std::optional<int64_t> max_initial_timestamp_index = std::nullopt;
+};
+
 /// Options of generate(). Names and meaning are those of transformers 5.23, except where a comment
 /// says otherwise; "columns" are a target's tokens with those that began it.
 ///
@@ -129,6 +145,8 @@ struct GenerateOptions {
   TORCH_ARG(std::vector<int64_t>, suppress_tokens) = {};
   /// Tokens that are not generated first; after a forced first token, not second.
   TORCH_ARG(std::vector<int64_t>, begin_suppress_tokens) = {};
+  /// The rules of Whisper's timestamps; none unless set.
+  TORCH_ARG(std::optional<TimestampRules>, timestamp_rules) = std::nullopt;
 
   /// Draws each token from the model's distribution instead of choosing the most probable one.
   TORCH_ARG(bool, do_sample) = false;
@@ -154,8 +172,12 @@ struct GenerateOptions {
   /// Renormalises the probabilities after all of these to a sum of 1; without it, the probability
   /// of tokens that are excluded is lost.
   TORCH_ARG(bool, renormalize) = false;
-  /// Random number generator; torch's default generator unless set.
+  /// Random number generator; torch's default generator unless set. The rows of a batch draw from
+  /// it in turn.
   TORCH_ARG(std::optional<at::Generator>, generator) = std::nullopt;
+  /// One for each source in its place, so that what is drawn for a source does not depend on the
+  /// others; empty: generator.
+  TORCH_ARG(std::vector<at::Generator>, generators) = {};
 
   /// Number of sequences returned per source: the best of the beams, best first, or independent
   /// samples, in the order drawn; at most 65,536.
@@ -179,6 +201,8 @@ struct GenerateOptions {
   TORCH_ARG(double, coverage_penalty) = 0.0;
   /// Returns Hypothesis::attention.
   TORCH_ARG(bool, return_attention) = false;
+  /// Returns Hypothesis::log_probability, which costs a pass over the scores of each step.
+  TORCH_ARG(bool, return_log_probability) = false;
   /// When beam search stops.
   TORCH_ARG(EarlyStopping, early_stopping) = EarlyStopping::Never;
 

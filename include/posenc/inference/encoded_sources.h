@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "posenc/export.h"
+#include "posenc/inference/generate.h"
+#include "posenc/transformer/transformer.h"
+
+namespace posenc POSENC_EXPORT {
+
+class FrozenTransformer;
+namespace inference {
+class SourceMemory;
+}
+
+/// A layer of a decoder and one of its heads, both from 0 on.
+using LayerHead = std::pair<int64_t, int64_t>;
+
+/// Sources that a Transformer or a FrozenTransformer has encoded, with the keys and values of them
+/// that each layer of its decoder attends to. Both are computed once, and shared by the beams of a
+/// search, by several searches such as retries at other temperatures, and by passes without one.
+///
+/// Copies, and what select() returns, share what was encoded, and an object may be used by several
+/// threads at a time. It keeps the model alive, except for a Transformer that is a local variable
+/// and not a holder's. The model's weights must not change: with a frozen model each call then
+/// throws the error of FrozenTransformerEncoder, a Transformer's weights are not compared.
+///
+/// ```cpp
+/// posenc::Transformer model(posenc::TransformerOptions(100, 100).d_model(32).num_heads(4));
+/// model->eval();
+/// auto sources = posenc::encode_sources(model, torch::tensor({{5, 6, 7, 8}, {9, 5, 3, 4}}));
+/// posenc::GenerateOptions options(/*bos=*/1, /*eos=*/2);
+/// options.max_new_tokens(8);
+/// auto found = sources.generate(options);
+/// auto again = sources.select({1}).generate(options.do_sample(true).temperature(0.2));
+/// torch::Tensor first = sources.next_logits({{1}, {1}});  // (2, 100)
+/// ```
+///
+/// Errors, also of the methods: c10::ValueError for a Transformer of which a module is in training
+/// mode.
+class EncodedSources {
+ public:
+  /// The number of sources.
+  int64_t size() const;
+
+  /// The sources of these indices, in this order; each may occur several times.
+  ///
+  /// Errors: c10::ValueError for an index outside [0, size()).
+  EncodedSources select(const std::vector<int64_t>& sources) const;
+
+  /// posenc::generate() of these sources. Lists of options that have one element for each source
+  /// have size() elements.
+  ///
+  /// Errors: those of posenc::generate(); c10::ValueError for encoder_repetition_penalty and
+  /// encoder_no_repeat_ngram_size where the sources are features, which have no ids.
+  std::vector<std::vector<Hypothesis>> generate(const GenerateOptions& options) const;
+
+  /// The logits (size(), V) in float32 of the token after each target, whose tokens are decoded at
+  /// once; no setting of a search is applied. The targets may have different lengths.
+  ///
+  /// Errors: c10::ValueError for another number of targets, an empty target, ids outside the
+  /// vocabulary, and more tokens than max_len.
+  torch::Tensor next_logits(const std::vector<std::vector<int64_t>>& targets) const;
+
+  /// The weights of the attention to each source, (heads.size(), tokens, S) in float32 on the CPU:
+  /// row i is what token i of its target attends to when it is read, to predict the token after it.
+  /// They sum to 1; padding has 0. Those of transformers' `cross_attentions`.
+  ///
+  /// Errors: those of next_logits(); c10::ValueError for a layer or head that the decoder does not
+  /// have.
+  std::vector<torch::Tensor> attention(const std::vector<std::vector<int64_t>>& targets,
+                                       const std::vector<LayerHead>& heads) const;
+
+ private:
+  friend class inference::SourceMemory;
+  explicit EncodedSources(std::shared_ptr<const inference::SourceMemory> memory);
+
+  std::shared_ptr<const inference::SourceMemory> memory_;
+  std::vector<int64_t> sources_;  // of the memory
+};
+
+/// Encodes sources: `src` and `src_mask` are those of the model's encode(), ids (B, S) or features
+/// (B, M, frames).
+///
+/// Errors: those of encode(); c10::ValueError for an empty holder.
+EncodedSources encode_sources(const Transformer& model, const torch::Tensor& src,
+                              const AttentionMask& src_mask = {});
+/// Encodes sources with a frozen model. The result of a source does not depend on the others, in
+/// any bit, unless FreezeOptions::gemm() is another backend than Native.
+EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tensor& src,
+                              const AttentionMask& src_mask = {});
+
+}  // namespace posenc
