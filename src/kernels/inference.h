@@ -4,7 +4,8 @@
 //   linear_few.cpp          x W^T + b for a few rows: W is streamed once, at memory bandwidth
 //   linear_many.cpp         the same for many rows, at the arithmetic throughput; both for a W in
 //                           float32 or bfloat16
-//   attention_step.cpp      one query per row, over keys and values anywhere in memory
+//   attention_step.cpp      one query per row, over keys and values anywhere in memory, which
+//                           rows may share
 //   attention_sequence.cpp  all queries of contiguous sequences
 //   add_norm.cpp            residual and norm in one pass
 //   activation.cpp          ReLU, GELU and its approximations, SiLU; alone and as gates
@@ -48,14 +49,15 @@ constexpr int64_t packed_rows(int64_t inner) {
 
 // softmax(scores + bias) v for one query in each row and head, where the scores are scale * q k^T,
 // or with a softcap softcap * tanh(scale * q k^T / softcap). Tokens may be anywhere in
-// memory: token[key + h / group * width] is where a token's key in head h begins, and
-// token[value + h / group * width] its value.
+// memory: token[key + h / group * head_stride] is where a token's key in head h begins, and
+// token[value + h / group * head_stride] its value. Rows may form sets that attend to the same
+// tokens, which are then read once for kSetRows of them.
 struct AttentionRequest {
   const float* query;  // (rows, heads * width)
   int64_t query_stride;
   int64_t heads, width;
-  const float* const* const* tokens;  // for each row, the tokens that it attends to
-  const int64_t* counts;              // and their number; a row without tokens gets zeros
+  const float* const* const* tokens;  // for each set, the tokens that its rows attend to
+  const int64_t* counts;              // and their number; rows without tokens get zeros
   int64_t key, value;
   float scale;
   const float* bias;  // added to the scores, or null: (., ., counts); -inf masks a token
@@ -66,9 +68,12 @@ struct AttentionRequest {
   int64_t relative_stride = 0;
   float* out;  // (rows, heads * width)
   int64_t out_stride;
-  int64_t group = 1;     // the number of query heads that share a head of keys and values
-  float softcap = 0.0f;  // 0: none
+  int64_t group = 1;              // the number of query heads that share a head of keys and values
+  float softcap = 0.0f;           // 0: none
+  int64_t head_stride = 0;        // 0: width
+  const int64_t* sets = nullptr;  // set s has the rows sets[s] .. sets[s + 1] - 1; null: a row each
 };
+constexpr int64_t kSetRows = 16;
 
 // What attention of whole sequences computes its products in.
 enum class AttentionProducts {
@@ -174,7 +179,8 @@ struct LinearKernelsOf {
 using LinearKernels = LinearKernelsOf<float>;
 constexpr int64_t scratch_floats(int64_t inner) { return packed_rows(inner) * inner; }
 struct AttentionKernels {
-  // Rows times heads. `scratch`: the largest count, rounded up to a multiple of 16, in floats.
+  // Sets times heads. `scratch`: the largest count, rounded up to a multiple of 16, in floats, for
+  // each of at most kSetRows rows of a set.
   void (*attend)(const AttentionRequest& request, int64_t begin, int64_t end, float* scratch);
 };
 struct SequenceAttentionKernels {

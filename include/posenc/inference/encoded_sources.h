@@ -76,7 +76,8 @@ class EncodedSources {
 
  private:
   friend class inference::SourceMemory;
-  explicit EncodedSources(std::shared_ptr<const inference::SourceMemory> memory);
+  EncodedSources(std::shared_ptr<const inference::SourceMemory> memory,
+                 std::vector<int64_t> sources);
 
   std::shared_ptr<const inference::SourceMemory> memory_;
   std::vector<int64_t> sources_;  // of the memory

@@ -63,14 +63,18 @@ void TokenLists::select(const int64_t* rows, int64_t count) {
 void attend_tokens(kernel::AttentionRequest request, const VisibleTokens& seen) {
   request.tokens = seen.tokens.data();
   request.counts = seen.counts.data();
+  const bool has_sets = !seen.sets.empty();
+  if (has_sets) request.sets = seen.sets.data();
+  const auto items = std::ssize(seen.counts);
+  const int64_t rows = has_sets ? (seen.sets.back() + items - 1) / items : 1;  // of a set
   const int64_t most = *std::max_element(seen.counts.begin(), seen.counts.end());
-  const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width);
+  const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width * rows);
+  const int64_t floats = (most + 16) * (has_sets ? kernel::kSetRows : 1);
   const auto attend = kernels::chosen_inference().attention_step.attend;
-  torch_internals::parallel_parts(0, std::ssize(seen.counts) * request.heads,
-                                  std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
-                                    attend(request, begin, end,
-                                           platform::scratch(platform::Scratch::Scores, most + 16));
-                                  });
+  torch_internals::parallel_parts(
+      0, items * request.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+        attend(request, begin, end, platform::scratch(platform::Scratch::Scores, floats));
+      });
 }
 
 void keep_rows(const float* from, int64_t stride, const std::vector<float*>& to, int64_t offset,

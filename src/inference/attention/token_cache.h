@@ -43,14 +43,24 @@ class TokenSlots {
   int64_t free_slots_ = 0;
 };
 
-/// Tokens visible to each row, as pointers to their keys and values.
+/// Tokens visible to each row, or set of neighbouring rows, as pointers to their keys and values.
 struct VisibleTokens {
   std::vector<const float* const*> tokens;
   std::vector<int64_t> counts;
+  std::vector<int64_t> sets;  ///< the first row of each set, and the end of the last; or empty
 
-  void clear() { tokens.clear(), counts.clear(); }
+  void clear() { tokens.clear(), counts.clear(), sets.clear(); }
   void add(const float* const* first, int64_t count) {
     tokens.push_back(first), counts.push_back(count);
+  }
+  /// Adds row `row`: to the last set, if it sees the same tokens.
+  void add_to_set(int64_t row, const float* const* first, int64_t count) {
+    if (sets.empty()) sets.push_back(row);
+    if (tokens.empty() || tokens.back() != first || counts.back() != count) {
+      add(first, count);
+      sets.push_back(row);
+    }
+    sets.back() = row + 1;
   }
 };
 
@@ -70,7 +80,7 @@ class TokenLists {
   std::vector<std::vector<const float*>> rows_, next_;
 };
 
-/// Runs a request whose queries see these tokens, one query a row.
+/// Runs a request whose queries see these tokens.
 void attend_tokens(kernels::inference::AttentionRequest request, const VisibleTokens& seen);
 
 /// Copies `width` floats of each row; rows are `stride` apart in `from`, and those of `to` are

@@ -103,7 +103,10 @@ at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset,
                                                  : positions_from_ids(ids, *padding_idx, offset));
   } else if (table.defined()) {
     if (first_row > 0) check_length(length, offset);  // the look-up sees all rows as positions
-    position.offset(first_row + offset);
+    if (position_ids.defined())
+      position.position_ids(position_ids + first_row);
+    else
+      position.offset(first_row + offset);
   }
   return look_up(ids, first_row + offset + length, position);
 }

@@ -17,6 +17,7 @@ constexpr float kLeast = -1e9F;
 struct Beams {
   std::vector<std::vector<int64_t>> columns;
   std::vector<float> log_probabilities;
+  std::vector<double> of_choices;  // Hypothesis::log_probability
   std::vector<TargetAttention> attention;
   std::vector<Hypothesis> finished;  // at most one per beam, best first
   bool done = false;
@@ -25,6 +26,7 @@ struct Beams {
 struct Candidate {
   float log_probability;
   int64_t beam, token;
+  double of_choice;  // the token's term of Hypothesis::log_probability, or 0
 };
 
 // The beams before the first token: all are equal, so the search starts from one.
@@ -34,6 +36,7 @@ Beams first_beams(const SearchPlan& plan, int64_t source) {
   beams.columns.assign(width, plan.first_columns(source));
   beams.log_probabilities.assign(width, kDead);
   beams.log_probabilities[0] = 0.0F;
+  beams.of_choices.resize(width);
   beams.attention.resize(width);
   return beams;
 }
@@ -58,6 +61,7 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
   // Those of dead beams have no meaning.
   next.columns.assign(width, {search.plan.prefixes[source].front()});
   next.log_probabilities.assign(width, kDead);
+  next.of_choices.resize(width);
   next.attention.resize(width);
   origin.assign(width, 0);
   size_t live = 0, rank = 0;
@@ -67,18 +71,20 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
     if (candidate.log_probability <= least || live == width) break;
     auto columns = beams.columns[candidate.beam];
     columns.push_back(candidate.token);
+    const double of_choices = beams.of_choices[candidate.beam] + candidate.of_choice;
     if (search.ends(source, columns, length)) {
       // One that is not among the best `width` would not have become a beam either.
       if (rank++ < width) {
         const auto& attention = beams.attention[candidate.beam];
         const double score = search.score(candidate.log_probability, length, attention);
-        finish(next, search.hypothesis(source, columns, score, attention));
+        finish(next, search.hypothesis(source, columns, score, attention, of_choices));
       }
       continue;
     }
     ++rank;
     next.columns[live] = std::move(columns);
     next.log_probabilities[live] = candidate.log_probability;
+    next.of_choices[live] = of_choices;
     next.attention[live] = beams.attention[candidate.beam];
     origin[live++] = candidate.beam;
   }
@@ -108,13 +114,17 @@ bool is_done(const Search& search, const Beams& beams, int64_t source, int64_t l
 // The best candidates of each source: more than the beams, as some of them may end.
 struct Best {
   torch::Tensor scores, indices;
+  torch::Tensor of_choices;  // of the candidates, or undefined
   int64_t vocab;
   std::vector<Candidate> of(size_t source) const {
     const auto row = static_cast<int64_t>(source) * scores.size(1);
     std::vector<Candidate> candidates;
     for (int64_t c = 0; c < scores.size(1); ++c) {
       const int64_t index = indices.const_data_ptr<int64_t>()[row + c];
-      candidates.push_back({scores.const_data_ptr<float>()[row + c], index / vocab, index % vocab});
+      const double of_choice =
+          of_choices.defined() ? of_choices.const_data_ptr<float>()[row + c] : 0.0;
+      candidates.push_back(
+          {scores.const_data_ptr<float>()[row + c], index / vocab, index % vocab, of_choice});
     }
     return candidates;
   }
@@ -146,7 +156,17 @@ Best best_candidates(Search& search, const std::vector<Beams>& sources,
   const auto top =
       functional::beam_topk(logits, sum, torch::tensor(before, torch::kFloat).to(logits.device()),
                             width, std::min(candidates, width * vocab));
-  return {top.scores.cpu().contiguous(), top.indices.cpu().contiguous(), vocab};
+  torch::Tensor of_choices;
+  if (search.options().return_log_probability()) {
+    const auto first = torch::arange(top.indices.size(0), top.indices.options()) * width;
+    const auto from = (top.indices.div(vocab, "floor") + first.unsqueeze(1)).view({-1});
+    const auto all = functional::log_sum_exp(logits);
+    const auto of_all = (logits.view({-1, width * vocab}).gather(1, top.indices).view({-1}) -
+                         all.largest.index_select(0, from)) -
+                        all.rest.index_select(0, from);
+    of_choices = of_all.cpu();
+  }
+  return {top.scores.cpu().contiguous(), top.indices.cpu().contiguous(), of_choices, vocab};
 }
 
 }  // namespace
@@ -202,7 +222,7 @@ Hypotheses beam_search(Search& search) {
       if (length == 0) continue;  // still in its prefix
       const auto& attention = beams.attention[beam];
       const double score = search.score(beams.log_probabilities[beam], length, attention);
-      finish(beams, search.hypothesis(source, columns, score, attention));
+      finish(beams, search.hypothesis(source, columns, score, attention, beams.of_choices[beam]));
     }
     beams.finished.resize(
         std::min<size_t>(beams.finished.size(), plan.options.num_return_sequences()));

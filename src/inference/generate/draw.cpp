@@ -83,11 +83,17 @@ Tensor filtered(const Tensor& scores, const GenerateOptions& options) {
   return kept;
 }
 
-Tensor draw(const Tensor& scores, const GenerateOptions& options) {
-  return filtered(scores, options)
-      .softmax(1)
-      .multinomial(1, /*replacement=*/false, options.generator())
-      .squeeze(1);
+Tensor log_probabilities_at(const Tensor& scores, const Tensor& ids) {
+  const auto sum = functional::log_sum_exp(scores);
+  return (scores.gather(1, ids.unsqueeze(1)).squeeze(1) - sum.largest) - sum.rest;
+}
+
+Drawn draw(const Tensor& scores, const GenerateOptions& options,
+           const std::optional<at::Generator>& generator) {
+  const Tensor kept = filtered(scores, options);
+  const Tensor ids = kept.softmax(1).multinomial(1, /*replacement=*/false, generator).squeeze(1);
+  if (!options.return_log_probability()) return {ids, {}};
+  return {ids, log_probabilities_at(kept * options.temperature(), ids)};
 }
 
 }  // namespace posenc

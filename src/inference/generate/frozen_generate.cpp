@@ -1,10 +1,13 @@
 #include "core/check.h"
 #include "core/torch_internals/parts.h"
+#include "inference/generate/source_memory.h"
 #include "inference/generate/step_decoder.h"
-#include "inference/rows/frozen_scope.h"
+#include "inference/rows/frozen_call.h"
 
 namespace posenc {
 namespace {
+
+using Targets = std::vector<std::vector<int64_t>>;
 
 template <typename Argument>
 void give_callers_threads(std::function<bool(const Argument&)>& callback) {
@@ -13,6 +16,86 @@ void give_callers_threads(std::function<bool(const Argument&)>& callback) {
     const torch_internals::CallersThreads threads;
     return own(argument);
   };
+}
+
+int64_t longest(const Targets& targets) {
+  size_t most = 0;
+  for (const auto& target : targets) most = std::max(most, target.size());
+  return static_cast<int64_t>(most);
+}
+
+class FrozenMemory final : public inference::SourceMemory {
+ public:
+  FrozenMemory(std::shared_ptr<const inference::TransformerModel> model, const torch::Tensor& src,
+               const AttentionMask& mask, const inference::Memory& memory)
+      : SourceMemory(model->options, src),
+        model_(std::move(model)),
+        heads_(*model_, memory),
+        mask_(mask) {}
+
+  Hypotheses search(SearchPlan plan, const Indices& sources) const override {
+    const inference::FrozenCall call(model_->call);
+    check();
+    plan.options = with_callers_threads(std::move(plan.options));
+    plan.has_read_prefixes = !plan.reads_attention();  // which is of single steps
+    auto decoder = decoder_of(sources, plan.rows_per_source, plan.steps);
+    if (plan.has_read_prefixes) {
+      Targets begun = plan.prefixes;
+      for (auto& prefix : begun) prefix.pop_back();
+      decoder.read(begun);
+    }
+    return posenc::search(decoder, plan, torch::kCPU);
+  }
+
+  torch::Tensor next_logits(const Indices& sources, const Targets& targets) const override {
+    const inference::FrozenCall call(model_->call);
+    check();
+    return decoder_of(sources, 1, longest(targets)).next_logits(targets);
+  }
+
+  std::vector<torch::Tensor> attention(const Indices& sources, const Targets& targets,
+                                       const std::vector<LayerHead>& heads) const override {
+    const inference::FrozenCall call(model_->call);
+    check();
+    const auto weights = decoder_of(sources, 1, longest(targets)).read(targets, heads);
+    std::vector<torch::Tensor> found;
+    int64_t first = 0;
+    for (const auto& target : targets) {
+      const auto count = static_cast<int64_t>(target.size());
+      found.push_back(weights.narrow(1, first, count).clone());
+      first += count;
+    }
+    return found;
+  }
+
+ private:
+  void check() const { model_->stale_check.check(); }
+
+  // As in forward(), query i of the mask is token i of the target.
+  inference::StepDecoder decoder_of(const Indices& sources, int64_t rows, int64_t steps) const {
+    const ScoreMask rest =
+        heads_.packing.mask_of_keys(mask_, model_->decoder.heads, steps, heads_.heads);
+    return {*model_, heads_, rest, sources, rows, steps};
+  }
+
+  const std::shared_ptr<const inference::TransformerModel> model_;
+  const inference::MemoryHeads heads_;
+  const AttentionMask mask_;
+};
+
+std::shared_ptr<const inference::SourceMemory> encoded(const FrozenTransformer& model,
+                                                       const torch::Tensor& src,
+                                                       const AttentionMask& src_mask) {
+  auto held = inference::FrozenAccess::model(model);
+  const inference::FrozenCall call(held->call);
+  held->stale_check.check();
+  const auto memory = inference::encode(*held, src, src_mask);
+  return std::make_shared<FrozenMemory>(std::move(held), src, src_mask, memory);
+}
+
+void check_on_cpu(const char* caller, const torch::Tensor& src) {
+  TORCH_CHECK_VALUE(!src.defined() || src.is_cpu(), "[", caller,
+                    "] src must be on the CPU, as the frozen model is. Got ", src.device());
 }
 
 }  // namespace
@@ -24,26 +107,21 @@ GenerateOptions with_callers_threads(GenerateOptions options) {
   return options;
 }
 
+EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tensor& src,
+                              const AttentionMask& src_mask) {
+  check_on_cpu("encode_sources", src);
+  check_sources("encode_sources", src);
+  return inference::SourceMemory::all_of(encoded(model, src, src_mask));
+}
+
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
-  TORCH_CHECK_VALUE(!src.defined() || src.is_cpu(),
-                    "[generate] src must be on the CPU, as the frozen model is. Got ",
-                    src.device());
-  const SearchPlan plan = plan_search(with_callers_threads(options), src, model.options());
-  const inference::FrozenScope scope;
-  const auto held = inference::FrozenAccess::model(model);
-  const inference::TransformerModel& frozen = *held;
-  frozen.stale_check.check();
+  check_on_cpu("generate", src);
+  SearchPlan plan = plan_search(options, src, model.options());
   if (plan.sources == 0) return {};
-  const torch_internals::CallThreads threads(frozen.call);
-  const auto memory = inference::encode(frozen, src, src_mask);
-  // As in forward(), query i is token i of the target.
-  const ScoreMask rest =
-      memory.packing.mask_of_keys(src_mask, frozen.decoder.heads, plan.steps, memory.rows);
-  inference::StepDecoder decoder(frozen, memory, rest, plan.rows_per_source, plan.steps);
-  return search(decoder, plan, torch::kCPU);
+  return encoded(model, src, src_mask)->search(std::move(plan), all_sources(plan.sources));
 }
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,

@@ -9,6 +9,9 @@
 #include <limits>
 #include <map>
 
+#include "kernels/dispatch.h"
+#include "kernels/inference.h"
+
 namespace posenc {
 namespace {
 
@@ -115,6 +118,18 @@ class LogitsProcessors::Scores {
         if (!std::isfinite(logits_[token])) set(token, finite(logits_[token]));
     }
   }
+  void ban_range(int64_t first, int64_t end) {
+    if (first < end) std::fill(logits_ + first, logits_ + end, kBanned);
+  }
+  // Whether the tokens from `first` on are together more probable than any before them.
+  bool is_likely_from(int64_t first) const {
+    const auto& kernels = kernels::chosen_inference().topk;
+    const auto sum = kernels.log_sum_exp(logits_ + first, vocab_ - first);
+    kernels::inference::TopkEntry best = {kBanned, 0};
+    kernels.topk_insert(logits_, first, /*shift=*/0.0F, /*base=*/0.0F, 0, &best, 1);
+    return sum.largest + sum.rest > best.score;
+  }
+  int64_t vocab() const { return vocab_; }
   // Multiplies negative scores by `factor` and divides the others by it.
   void scale(const Tokens& tokens, float factor) {
     for (const int64_t token : tokens) {
@@ -203,7 +218,8 @@ bool LogitsProcessors::only_bans(const std::vector<TargetRow>& rows) const {
   if (!biases_.empty() || !token_biases_.empty() || !banned_sequences_.empty() ||
       options_.remove_invalid_values() || options_.encoder_repetition_penalty() != 1.0 ||
       options_.repetition_penalty() != 1.0 || options_.no_repeat_ngram_size() > 0 ||
-      options_.encoder_no_repeat_ngram_size() > 0 || options_.exponential_decay_length_penalty())
+      options_.encoder_no_repeat_ngram_size() > 0 || options_.exponential_decay_length_penalty() ||
+      options_.timestamp_rules())
     return false;
   return std::none_of(rows.begin(), rows.end(), [&](const TargetRow& row) {
     return row.columns != nullptr &&
@@ -255,6 +271,33 @@ void LogitsProcessors::process(Scores& scores, const TargetRow& row) const {
   decay_ends(scores, length);
   scores.ban(suppressed_);
   if (begins(row)) scores.ban(first_suppressed_);
+  if (options_.timestamp_rules()) follow_timestamps(scores, row);
+}
+
+// transformers' WhisperTimeStampLogitsProcessor.
+void LogitsProcessors::follow_timestamps(Scores& scores, const TargetRow& row) const {
+  const TimestampRules& rules = *options_.timestamp_rules();
+  const int64_t first = rules.no_timestamps_id + 1, end = scores.vocab();
+  const auto begin = row.columns->begin() + lengths_.prefixes[row.source];
+  const int64_t length = row.columns->end() - begin;
+  const auto is_timestamp = [&](int64_t token) { return token >= first; };
+  const bool follows_one = length >= 1 && is_timestamp(begin[length - 1]);
+  const bool closes = follows_one && length >= 2 && !is_timestamp(begin[length - 2]);
+  scores.ban(rules.no_timestamps_id);
+  if (closes)
+    scores.ban_range(0, rules.eos_id);
+  else if (follows_one)
+    scores.ban_range(first, end);
+  const auto last = std::find_if(row.columns->rbegin(), row.columns->rbegin() + length,
+                                 is_timestamp);
+  if (last != row.columns->rbegin() + length)
+    scores.ban_range(first, std::min(end, closes ? *last : *last + 1));
+  if (length == 0) {
+    scores.ban_range(0, first);
+    if (const auto& most = rules.max_initial_timestamp_index; most && *most < end - first)
+      scores.ban_range(first + *most + 1, end);
+  }
+  if (scores.is_likely_from(first)) scores.ban_range(0, first);
 }
 
 // Sums the biases of a token before it adds them, as transformers does.

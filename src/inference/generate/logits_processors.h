@@ -58,6 +58,7 @@ class LogitsProcessors {
   void add_biases(Scores& scores, const Tokens& columns) const;
   void ban_ngrams(Scores& scores, const TargetRow& row) const;
   void decay_ends(Scores& scores, int64_t length) const;
+  void follow_timestamps(Scores& scores, const TargetRow& row) const;
 
   const GenerateOptions options_;
   const TargetLengths lengths_;

@@ -12,6 +12,7 @@ constexpr float kNone = -std::numeric_limits<float>::infinity();
 struct Row {
   std::vector<int64_t> columns;
   double log_probability = 0.0;
+  double of_choices = 0.0;  // Hypothesis::log_probability
   TargetAttention attention;
   bool done = false;
 };
@@ -23,6 +24,12 @@ bool is_done(const std::vector<Row>& rows, int64_t source, int64_t rows_per_sour
 
 struct Choice {
   torch::Tensor ids, log_probabilities;  // one per row, on the CPU
+  torch::Tensor of_choices = {};         // the terms of Hypothesis::log_probability, if wanted
+
+  // Of a row, or 0.
+  double of_choice(int64_t row) const {
+    return of_choices.defined() ? of_choices.const_data_ptr<float>()[row] : 0.0;
+  }
 };
 
 // The token of each row's rank among its most probable ones; a rank beyond those that are allowed
@@ -39,6 +46,30 @@ Choice ranked(const NextToken& next, const std::vector<int64_t>& ranks) {
           all.log_probabilities.gather(1, inside).masked_fill(rank.ne(inside), kNone)};
 }
 
+// With generators a source's rows are drawn by themselves, and no numbers for those without columns.
+Drawn draw_rows(const Search& search, const std::vector<TargetRow>& rows,
+                const torch::Tensor& logits) {
+  const auto& options = search.options();
+  if (options.generators().empty()) return draw(logits, options, options.generator());
+  const auto count = static_cast<int64_t>(rows.size());
+  Drawn all = {torch::zeros({count}, torch::kLong).to(logits.device()), {}};
+  if (options.return_log_probability()) all.log_probabilities = torch::zeros_like(logits.select(1, 0));
+  for (int64_t row = 0, end = 0; row < count; row = end) {
+    while (end < count && rows[end].source == rows[row].source) ++end;
+    std::vector<int64_t> own;
+    for (int64_t i = row; i < end; ++i)
+      if (rows[i].columns != nullptr) own.push_back(i);
+    if (own.empty()) continue;
+    const auto index = torch::tensor(own, torch::kLong).to(logits.device());
+    const auto drawn =
+        draw(logits.index_select(0, index), options, options.generators()[rows[row].source]);
+    all.ids.index_copy_(0, index, drawn.ids);
+    if (drawn.log_probabilities.defined())
+      all.log_probabilities.index_copy_(0, index, drawn.log_probabilities);
+  }
+  return all;
+}
+
 // `check` is called with the best log probability of each row. Rows without columns are decoded
 // only because others are; their output is discarded.
 template <typename Check>
@@ -46,17 +77,22 @@ Choice next_tokens(Search& search, const std::vector<TargetRow>& rows,
                    const std::vector<int64_t>& ranks, Check check) {
   const auto next = search.step(rows);
   const auto& [logits, sum] = next;
+  const bool adds = search.options().return_log_probability();
   if (!search.options().do_sample()) {
-    const Choice choice = ranked(next, ranks);
+    Choice choice = ranked(next, ranks);
     check(choice.log_probabilities);
+    if (adds) choice.of_choices = log_probabilities_at(logits, choice.ids.to(logits.device()).view({-1})).cpu();
     return choice;
   }
   const auto log_probabilities = (logits - sum.largest.unsqueeze(1)) - sum.rest.unsqueeze(1);
   check(log_probabilities.amax(1).cpu());
   for (size_t row = 0; row < rows.size(); ++row)
     if (rows[row].columns == nullptr) logits.select(0, static_cast<int64_t>(row)).zero_();
-  const auto ids = draw(logits, search.options()).unsqueeze(1);
-  return {ids.cpu(), log_probabilities.gather(1, ids).cpu()};
+  const Drawn drawn = draw_rows(search, rows, logits);
+  const auto ids = drawn.ids.unsqueeze(1);
+  Choice choice = {ids.cpu(), log_probabilities.gather(1, ids).cpu()};
+  if (adds) choice.of_choices = drawn.log_probabilities.cpu();
+  return choice;
 }
 
 // Appends the chosen token to a row and tells the caller.
@@ -101,13 +137,15 @@ Hypotheses row_search(Search& search) {
         if (views[i].columns != nullptr && ranks[i] == 0)
           search.check_choice(best.const_data_ptr<float>()[i], step, live[i] / width);
     };
-    const auto [ids, gained] = next_tokens(search, views, ranks, check);
+    const Choice choice = next_tokens(search, views, ranks, check);
+    const auto &ids = choice.ids, &gained = choice.log_probabilities;
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
       if (!row.done) search.attend(static_cast<int64_t>(i), row.attention);
       if (ranks[i] > 0 && !(gained.const_data_ptr<float>()[i] > kNone)) {
         row.done = true;  // fewer tokens are allowed than alternatives wanted
       } else if (views[i].columns != nullptr) {
+        row.of_choices += choice.of_choice(static_cast<int64_t>(i));
         extend(search, live[i], ids.const_data_ptr<int64_t>()[i], gained.const_data_ptr<float>()[i],
                row);
       } else if (!row.done) {
@@ -136,7 +174,8 @@ Hypotheses row_search(Search& search) {
     if (length == 0 && plan.options.return_alternatives()) continue;
     const double score =
         length == 0 ? 0.0 : search.score(row.log_probability, length, row.attention);
-    result[source].push_back(search.hypothesis(source, row.columns, score, row.attention));
+    result[source].push_back(
+        search.hypothesis(source, row.columns, score, row.attention, row.of_choices));
   }
   return result;
 }

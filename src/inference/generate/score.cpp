@@ -19,19 +19,7 @@ void check_targets(const Targets& targets, const torch::Tensor& src,
                    const TransformerOptions& model) {
   TORCH_CHECK_VALUE(src.defined() && src.dim() == 2, "[score] src must be ids (B, S). Got ",
                     src.defined() ? src.dim() : 0, " dimensions");
-  TORCH_CHECK_VALUE(static_cast<int64_t>(targets.size()) == src.size(0),
-                    "[score] there must be one target for each of the ", src.size(0),
-                    " sources. Got ", targets.size());
-  for (size_t i = 0; i < targets.size(); ++i) {
-    const auto length = static_cast<int64_t>(targets[i].size());
-    TORCH_CHECK_VALUE(length > 0, "[score] target ", i, " must have the token that begins it");
-    TORCH_CHECK_VALUE(length - 1 <= model.most_tokens(), "[score] target ", i,
-                      " must have at most the model's max_len ", model.most_tokens(),
-                      " tokens after its first. Got ", length - 1);
-    for (const int64_t token : targets[i])
-      TORCH_CHECK_VALUE(token >= 0 && token < model.tgt_vocab(), "[score] the tokens of target ", i,
-                        " must lie in [0, ", model.tgt_vocab(), "). Got ", token);
-  }
+  posenc::check_targets("score", targets, src.size(0), model, /*undecoded=*/1);
 }
 
 // `decode` returns the logits (B, L, V) of ids (B, L), and puts what they attend to, if it is

@@ -107,6 +107,32 @@ void check_beams(const GenerateOptions& options, int64_t most) {
       kMostPenalty, ", or scores would overflow. Got ", most, " ^ ", options.length_penalty());
 }
 
+void check_timestamps(const TimestampRules& rules, int64_t vocab) {
+  check_token("no_timestamps_id of timestamp_rules", rules.no_timestamps_id, vocab);
+  check_token("eos_id of timestamp_rules", rules.eos_id, vocab);
+  const auto& most = rules.max_initial_timestamp_index;
+  TORCH_CHECK_VALUE(!most || *most >= 0,
+                    "[generate] max_initial_timestamp_index of timestamp_rules must not be "
+                    "negative. Got ",
+                    *most);
+}
+
+// The settings that read the ids of sources.
+void check_reads_ids(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab) {
+  const bool penalises = options.encoder_repetition_penalty() != 1.0;
+  if (!penalises && options.encoder_no_repeat_ngram_size() <= 0) return;
+  TORCH_CHECK_VALUE(
+      src.dim() == 2, "[generate] ",
+      penalises ? "encoder_repetition_penalty must be 1" : "encoder_no_repeat_ngram_size must be 0",
+      " for sources that are features, without ids. Got ",
+      penalises ? options.encoder_repetition_penalty()
+                : static_cast<double>(options.encoder_no_repeat_ngram_size()));
+  if (src.numel() == 0) return;
+  const char* const kName = "each id of src, with a setting that reads them,";
+  check_token(kName, src.min().item<int64_t>(), vocab);
+  check_token(kName, src.max().item<int64_t>(), vocab);
+}
+
 void check_processors(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab) {
   for (const auto& [sequence, value] : options.sequence_bias()) {
     check_sequence("each sequence of sequence_bias", sequence, vocab);
@@ -131,14 +157,8 @@ void check_processors(const GenerateOptions& options, const torch::Tensor& src, 
         std::isfinite(decay->factor),
         "[generate] the factor of exponential_decay_length_penalty must be finite. Got ",
         decay->factor);
-  const bool reads_source =
-      options.encoder_repetition_penalty() != 1.0 || options.encoder_no_repeat_ngram_size() > 0;
-  if (reads_source && src.numel() > 0) {
-    check_token("each id of src, with a setting that reads them,", src.min().item<int64_t>(),
-                vocab);
-    check_token("each id of src, with a setting that reads them,", src.max().item<int64_t>(),
-                vocab);
-  }
+  if (options.timestamp_rules()) check_timestamps(*options.timestamp_rules(), vocab);
+  check_reads_ids(options, src, vocab);
 }
 
 std::vector<std::vector<int64_t>> prefixes_of(const GenerateOptions& options, int64_t sources,
@@ -162,6 +182,15 @@ void check_hidden(const GenerateOptions& options, int64_t sources) {
   for (const int64_t count : hidden)
     TORCH_CHECK_VALUE(count >= 0 && count <= kMostHidden,
                       "[generate] hidden_columns must lie in [0, ", kMostHidden, "]. Got ", count);
+}
+
+void check_generators(const GenerateOptions& options, int64_t sources) {
+  const auto& generators = options.generators();
+  TORCH_CHECK_VALUE(generators.empty() || static_cast<int64_t>(generators.size()) == sources,
+                    "[generate] generators must have one for each of the ", sources,
+                    " sources. Got ", generators.size());
+  for (const auto& one : generators)
+    TORCH_CHECK_VALUE(one.defined(), "[generate] each of generators must be defined");
 }
 
 // The limit that applies, in tokens after `columns`, those of `what`.
@@ -211,6 +240,7 @@ SearchPlan plan_of(const GenerateOptions& options, const torch::Tensor& src, int
   }
   check_beams(options, largest);
   check_sampling(options);
+  check_generators(options, src.size(0));
   check_tokens("each of eos_ids", options.eos_ids(), vocab);
   check_processors(options, src, vocab);
   const bool are_rows = options.do_sample() || options.return_alternatives();
@@ -230,6 +260,32 @@ SearchPlan plan_of(const GenerateOptions& options, const torch::Tensor& src, int
 
 }  // namespace
 
+void check_sources(const char* caller, const torch::Tensor& src) {
+  TORCH_CHECK_VALUE(src.defined(), "[", caller, "] src must be ids (B, S). Got an undefined tensor");
+  const bool are_features = src.dim() == 3 && src.is_floating_point();
+  TORCH_CHECK_VALUE(src.dim() == 2 || are_features, "[", caller, "] src must be ids (B, S). Got ",
+                    src.sizes());
+}
+
+void check_targets(const char* caller, const std::vector<std::vector<int64_t>>& targets,
+                   int64_t sources, const TransformerOptions& model, int64_t undecoded) {
+  TORCH_CHECK_VALUE(static_cast<int64_t>(targets.size()) == sources, "[", caller,
+                    "] there must be one target for each of the ", sources, " sources. Got ",
+                    targets.size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const auto length = static_cast<int64_t>(targets[i].size());
+    TORCH_CHECK_VALUE(length > 0, "[", caller, "] target ", i,
+                      " must have the token that begins it");
+    TORCH_CHECK_VALUE(length - undecoded <= model.most_tokens(), "[", caller, "] target ", i,
+                      " must have at most the model's max_len ", model.most_tokens(), " tokens",
+                      undecoded > 0 ? " after its first" : "", ". Got ", length - undecoded);
+    for (const int64_t token : targets[i])
+      TORCH_CHECK_VALUE(token >= 0 && token < model.tgt_vocab(), "[", caller,
+                        "] the tokens of target ", i, " must lie in [0, ", model.tgt_vocab(),
+                        "). Got ", token);
+  }
+}
+
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
                        const TransformerOptions& model) {
   const bool are_of_ids = model.position_ids() == embeddings::PositionIds::FromIds;
@@ -240,8 +296,7 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
                        int64_t max_len, int64_t most_tokens, std::optional<int64_t> uncounted) {
   TORCH_CHECK_VALUE(options.unsupported().empty(), options.unsupported());
-  TORCH_CHECK_VALUE(src.defined(), "[generate] src must be ids (B, S). Got an undefined tensor");
-  TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());
+  check_sources("generate", src);
   auto prefixes = prefixes_of(options, src.size(0), vocab);
   check_hidden(options, src.size(0));
   int64_t longest = 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "posenc/positions/sinusoid/positions.h"
@@ -15,6 +16,12 @@ void check_eval_mode(const char* caller, const torch::nn::Module& model) {
   for (const auto& item : model.named_modules("", /*include_self=*/false))
     TORCH_CHECK_VALUE(!item.value()->is_training(), "[", caller, kRule, item.key(),
                       " in train mode");
+}
+
+std::vector<int64_t> all_sources(int64_t count) {
+  std::vector<int64_t> all(static_cast<size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 void TargetAttention::add(std::shared_ptr<const std::vector<float>> weights, bool is_stored) {
@@ -46,6 +53,7 @@ std::optional<StepPositions> Search::positions(const std::vector<TargetRow>& row
   for (const TargetRow& row : rows) {
     const auto& prefix = plan.prefixes[row.source];
     const auto length = static_cast<int64_t>(prefix.size());
+    const int64_t column = (plan.begins_with_prefixes() ? length - 1 : 0) + steps;
     const auto& hidden = options().hidden_columns();
     before.push_back(column < length ? column - std::count(prefix.begin(), prefix.begin() + column,
                                                            *plan.uncounted)
@@ -59,7 +67,7 @@ std::optional<StepPositions> Search::positions(const std::vector<TargetRow>& row
 
 NextToken Search::step(const std::vector<TargetRow>& rows) {
   if (const auto other = positions(rows)) decoder.set_positions(*other);
-  ++column;
+  ++steps;
   const auto logits = (of_prompts.defined() ? std::exchange(of_prompts, {}) : decoder.step(tokens))
                           .to(torch::kFloat);
   if (plan.reads_attention())
@@ -113,8 +121,8 @@ void Search::attend(int64_t row, TargetAttention& attended) const {
 }
 
 Hypothesis Search::hypothesis(int64_t source, const std::vector<int64_t>& columns, double score,
-                              const TargetAttention& attention) const {
-  Hypothesis found = {generated(source, columns), score, {}};
+                              const TargetAttention& attention, double log_probability) const {
+  Hypothesis found = {generated(source, columns), score, {}, log_probability};
   if (options().return_attention())
     found.attention = attention.last(static_cast<int64_t>(found.tokens.size()));
   return found;
@@ -135,7 +143,7 @@ void Search::check_choice(float score, int64_t length, int64_t source) {
 
 bool Search::go_on(int64_t step, int64_t finished) const {
   if (options().stopping_criteria()) decoder.check_unchanged();  // it was called for each candidate
-  const int64_t written = plan.begins_with_prompts ? step : step + 1 - plan.longest_prefix;
+  const int64_t written = plan.begins_with_prefixes() ? step : step + 1 - plan.longest_prefix;
   if (!options().progress() || written <= 0) return true;
   const bool more = options().progress()({written, plan.max_new_tokens, finished, plan.sources});
   decoder.check_unchanged();
@@ -145,7 +153,8 @@ bool Search::go_on(int64_t step, int64_t finished) const {
 Hypotheses search(StepModel& decoder, const SearchPlan& plan, torch::Device device) {
   std::vector<int64_t> first;
   for (const auto& prefix : plan.prefixes)
-    first.insert(first.end(), plan.rows_per_source, prefix[0]);
+    first.insert(first.end(), plan.rows_per_source,
+                 plan.begins_with_prefixes() ? prefix.back() : prefix.front());
   Search search{decoder, plan, torch::tensor(first, torch::kLong).to(device).unsqueeze(1)};
   if (plan.begins_with_prompts) search.of_prompts = decoder.read_prompts();
   auto found = plan.options.num_beams() > 1 ? beam_search(search) : row_search(search);

@@ -70,15 +70,32 @@ struct SearchPlan {
   bool reads_attention() const {
     return options.return_attention() || options.coverage_penalty() != 0.0;
   }
+  /// Whether targets begin with their whole prefixes: prompts, or those that were read.
+  bool begins_with_prefixes() const { return begins_with_prompts || has_read_prefixes; }
   /// The columns of a target before the first step.
   std::vector<int64_t> first_columns(int64_t source) const {
-    return begins_with_prompts ? prefixes[source] : std::vector<int64_t>{prefixes[source].front()};
+    return begins_with_prefixes() ? prefixes[source]
+                                  : std::vector<int64_t>{prefixes[source].front()};
   }
   LogitsProcessors processors;
+  /// Whether the model has read the prefixes but for the last token of each, with which the search
+  /// begins. Its rows then have different lengths.
+  bool has_read_prefixes = false;
 };
 
-/// Throws the errors that generate() documents for its options, sources (B, S) and the model's
-/// sizes. `max_len` bounds the length where the options name none, `most_tokens` any.
+/// 0 .. count - 1.
+std::vector<int64_t> all_sources(int64_t count);
+
+/// Throws c10::ValueError unless `src` has the shape of ids (B, S) or features (B, M, frames).
+void check_sources(const char* caller, const torch::Tensor& src);
+
+/// Throws c10::ValueError for targets that do not fit a model and its sources; it does not decode
+/// the last `undecoded` tokens of each.
+void check_targets(const char* caller, const std::vector<std::vector<int64_t>>& targets,
+                   int64_t sources, const TransformerOptions& model, int64_t undecoded);
+
+/// Throws the errors that generate() documents for its options, sources (B, S), or features (B, M,
+/// frames), and the model's sizes. `max_len` bounds the length where the options name none, `most_tokens` any.
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
                        int64_t max_len, int64_t most_tokens,
                        std::optional<int64_t> uncounted = std::nullopt);
@@ -114,7 +131,7 @@ struct Search {
   torch::Tensor tokens;           ///< (R, 1), input of the next step; R counts the remaining rows
   torch::Tensor of_prompts = {};  ///< StepModel::read_prompts() before the first step
   torch::Tensor attention = {};   ///< StepModel::attention() of the last step, on the CPU
-  int64_t column = 0;             ///< that of `tokens`
+  int64_t steps = 0;              ///< that were done
 
   const GenerateOptions& options() const { return plan.options; }
   /// Where `tokens` are, if not where their column is: tokens of a prefix are numbered without
@@ -136,7 +153,7 @@ struct Search {
   void attend(int64_t row, TargetAttention& attention) const;
   /// A result: the columns without the source's prefix, with what they attended to.
   Hypothesis hypothesis(int64_t source, const std::vector<int64_t>& columns, double score,
-                        const TargetAttention& attention) const;
+                        const TargetAttention& attention, double log_probability) const;
   /// The columns without the source's prefix.
   std::vector<int64_t> generated(int64_t source, const std::vector<int64_t>& columns) const;
   /// `score` is that of the best candidate for the `length`-th token of a source. Throws
@@ -168,7 +185,15 @@ std::vector<std::vector<double>> next_log_probabilities(
     const std::vector<std::vector<int64_t>>& texts, torch::Device device,
     const std::function<torch::Tensor(const torch::Tensor& ids)>& decode);
 
-/// Samples one id per row of scores (R, V) according to the options: (R).
-torch::Tensor draw(const torch::Tensor& scores, const GenerateOptions& options);
+/// Samples one id per row of scores (R, V) according to the options.
+struct Drawn {
+  torch::Tensor ids;                ///< (R)
+  torch::Tensor log_probabilities;  ///< Hypothesis::log_probability of each, if it is wanted
+};
+Drawn draw(const torch::Tensor& scores, const GenerateOptions& options,
+           const std::optional<at::Generator>& generator);
+
+/// The log_softmax of scores (R, V) at the ids (R).
+torch::Tensor log_probabilities_at(const torch::Tensor& scores, const torch::Tensor& ids);
 
 }  // namespace posenc

@@ -18,12 +18,12 @@ struct MultiheadAttentionAccess {
                                     int64_t offset = 0) {
     return module.attend_heads(heads, mask, offset);
   }
-  /// The same with the weights (B, L, S), averaged over the heads.
+  /// The same with the weights (B, L, S), averaged over the heads, or (B, H, L, S).
   static std::tuple<torch::Tensor, torch::Tensor> attend_heads_with_weights(
       const MultiheadAttentionImpl& module, const functional::Heads& heads,
-      const AttentionMask& mask) {
+      const AttentionMask& mask, bool average) {
     return functional::attend_heads_with_weights(
-        heads, module.weights(), module.func_options(module.with_bias(heads, mask, 0)));
+        heads, module.weights(), module.func_options(module.with_bias(heads, mask, 0)), average);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "posenc/transformer/layers/transformer_decoder.h"
 
 #include <ostream>
+#include <utility>
 
 #include "core/check.h"
 #include "core/print_fields.h"
@@ -107,7 +108,8 @@ DecoderCache TransformerDecoderImpl::start(const torch::Tensor& memory, int64_t 
 }
 
 torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
-                                           torch::Tensor* memory_weights) {
+                                           torch::Tensor* memory_weights,
+                                           std::vector<torch::Tensor>* cross_attentions) {
   TORCH_CHECK_VALUE(x.dim() == 3 && x.size(2) == options.layer().d_model(),
                     "[TransformerDecoder] a sequence must be (B, t, ", options.layer().d_model(),
                     "). Got ", x.sizes());
@@ -127,8 +129,12 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
       with_shared_bias(alibi, relative_attention_bias, x.size(1), length + x.size(1), length);
   return all_or_nothing(cache, [&] {
     for (size_t i = 0; i < cache.layers.size(); ++i) {
-      const bool is_last = i + 1 == cache.layers.size();
-      x = layer(i).step(x, cache.layers[i], mask, own, is_last ? memory_weights : nullptr);
+      const bool averages = memory_weights != nullptr && i + 1 == cache.layers.size();
+      torch::Tensor weights;
+      const bool is_read = averages || cross_attentions != nullptr;
+      x = layer(i).step(x, cache.layers[i], mask, own, is_read ? &weights : nullptr);
+      if (averages) *memory_weights = weights.mean(1);
+      if (cross_attentions != nullptr) cross_attentions->push_back(std::move(weights));
     }
     return norm ? norm->forward(x) : x;
   });

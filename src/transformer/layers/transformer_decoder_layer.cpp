@@ -125,7 +125,8 @@ torch::Tensor TransformerDecoderLayerImpl::step(const torch::Tensor& x, DecoderL
     const functional::Heads heads = {query, cache.memory.key, cache.memory.value};
     if (memory_weights == nullptr)
       return Attention::attend_heads(*multihead_attn, heads, memory_mask);
-    auto [out, weights] = Attention::attend_heads_with_weights(*multihead_attn, heads, memory_mask);
+    auto [out, weights] = Attention::attend_heads_with_weights(*multihead_attn, heads, memory_mask,
+                                                               /*average=*/false);
     *memory_weights = std::move(weights);
     return out;
   };

@@ -77,8 +77,9 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
                      const AttentionMask& memory_mask = {});
   /// A causal forward() for the tokens x after those in the cache. Always (B, t, D)  ->  (B, t, D).
   /// `memory_weights`, if given, receives the weights (B, t, S) of the last layer's attention to
-  /// the memory, averaged over the heads.
-  torch::Tensor step(torch::Tensor x, DecoderCache& cache, torch::Tensor* memory_weights = nullptr);
+  /// the memory, averaged over the heads, and `cross_attentions` those of each layer, (B, H, t, S).
+  torch::Tensor step(torch::Tensor x, DecoderCache& cache, torch::Tensor* memory_weights = nullptr,
+                     std::vector<torch::Tensor>* cross_attentions = nullptr);
 
   TransformerDecoderOptions options;                      ///< the options given to the constructor
   torch::nn::ModuleList layers{nullptr};                  ///< num_layers of TransformerDecoderLayer

@@ -71,8 +71,7 @@ class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl
   DecoderLayerCache start(const torch::Tensor& memory, int64_t capacity);
   /// A causal forward() for the tokens x after those in the cache. Always (B, t, D)  ->  (B, t, D).
   /// `mask` is over these as queries and all tokens so far as keys, and is combined with it.
-  /// `memory_weights`, if given, receives the weights (B, t, S) of the attention to the memory,
-  /// averaged over the heads.
+  /// `memory_weights`, if given, receives the weights (B, H, t, S) of the attention to the memory.
   torch::Tensor step(const torch::Tensor& x, DecoderLayerCache& cache,
                      const AttentionMask& memory_mask = {}, const AttentionMask& mask = {},
                      torch::Tensor* memory_weights = nullptr);
