@@ -54,19 +54,25 @@ std::vector<Tokens> rows_of(const at::Tensor& ids) {
 SearchPlan plan_of(const Json& options, const StateDict& tensors, int64_t vocab) {
   const auto settings = Settings::of_object("posenc-differential", options.at("settings"));
   GenerateOptions chosen = generate_options(settings.of("generation_config"), vocab);
-  chosen.prefixes(rows_of(tensors["prefix"]));
+  chosen.prefixes(rows_of(tensors["prefix"])).return_log_probability(true);
+  if (options.contains("timestamps")) {
+    const Json& given = options.at("timestamps");
+    TimestampRules rules = {given.at("no_timestamps_id"), given.at("eos_id")};
+    if (given.contains("most")) rules.max_initial_timestamp_index = given.at("most");
+    chosen.timestamp_rules(rules);
+  }
   const int64_t positions = options.at("positions");
   return plan_search(chosen, tensors["src"], vocab, positions, positions);
 }
 
-// What a search finds: `sequences` (B * R, T) without the prefix, filled with -1, and `scores`; a
-// sequence that was not found has none of either.
+// What a search finds: `sequences` (B * R, T) without the prefix, filled with -1, `scores` and
+// `means` of log probabilities; a sequence that was not found has none of these.
 StateDict table_search(const Json& options, const StateDict& tensors) {
   const SearchPlan plan = plan_of(options, tensors, tensors["table"].size(2));
   Table model(tensors, plan.rows_per_source);
   const Hypotheses found = search(model, plan, at::kCPU);
   Tokens flat;
-  std::vector<float> scores;
+  std::vector<float> scores, means;
   for (const auto& of_source : found) {
     for (int64_t i = 0; i < plan.options.num_return_sequences(); ++i) {
       const bool is_there = i < static_cast<int64_t>(of_source.size());
@@ -74,11 +80,15 @@ StateDict table_search(const Json& options, const StateDict& tensors) {
       tokens.resize(plan.max_new_tokens, -1);
       flat.insert(flat.end(), tokens.begin(), tokens.end());
       scores.push_back(is_there ? static_cast<float>(of_source[i].score) : -1e9F);
+      means.push_back(is_there ? static_cast<float>(of_source[i].log_probability /
+                                                    static_cast<double>(of_source[i].tokens.size()))
+                               : 0.0F);
     }
   }
   StateDict results;
   results.insert("sequences", at::tensor(flat, at::kLong).view({-1, plan.max_new_tokens}));
   results.insert("scores", at::tensor(scores, at::kFloat));
+  results.insert("means", at::tensor(means, at::kFloat));
   return results;
 }
 

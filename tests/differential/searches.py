@@ -1,7 +1,8 @@
 """Searches with a table of logits in place of a model, and single steps of them, beside generate() of transformers.
 
 What the models of `generation` seldom meet: rows in which several ends are probable, ties, logits that are no numbers, more
-tokens than a filter looks at, and each setting beside each of the others. Tokens, scores of beams and of next tokens.
+tokens than a filter looks at, the rules of timestamps, and each setting beside each of the others. Tokens, scores of beams and
+of next tokens, and mean log probabilities as Whisper compares them with its threshold.
 """
 
 import json
@@ -153,10 +154,32 @@ def common(draw: Draw, sizes: Sizes) -> tuple[dict, dict[str, Tensor]]:
     return settings, {"src": draw.integers(sizes.vocab, sizes.sources, draw.randint(1, 6)), "prefix": prefix}
 
 
+def timestamps(draw: Draw, sizes: Sizes) -> dict:
+    """Rules under which some ids are text, some timestamps, and some neither, of which the end is one, for a part of the cases."""
+    if draw.coin(0.6):
+        return {}
+    first = draw.randint(1, sizes.vocab - 2)
+    rules = {"no_timestamps_id": first, "eos_id": max(1, first - draw.randint(0, 2))}
+    return {"timestamps": rules | ({"most": draw.randint(0, sizes.vocab)} if draw.coin() else {})}
+
+
+def rules_of(case: Case) -> transformers.LogitsProcessorList:
+    """The processor of the same rules."""
+    if "timestamps" not in case.options:
+        return transformers.LogitsProcessorList()
+    rules = case.options["timestamps"]
+    config = transformers.GenerationConfig(eos_token_id=rules["eos_id"])
+    config.no_timestamps_token_id, config.max_initial_timestamp_index = rules["no_timestamps_id"], rules.get("most")
+    return transformers.LogitsProcessorList([transformers.WhisperTimeStampLogitsProcessor(config, begin_index=case.tensors["prefix"].shape[1])])
+
+
 def search_case(draw: Draw, number: int) -> Case:
     sizes = sizes_of(draw, draw.randint(5, 14))
     settings, tensors = common(draw, sizes)
     settings |= lengths(draw, sizes) | chosen_processors(draw, sizes, number)
+    rules = timestamps(draw, sizes)
+    if number % 3 == 0 and draw.coin(0.3):  # as greedy search
+        settings |= {"do_sample": True, "top_k": 1, "temperature": draw.choice([0.2, 1.0, 3.0])}
     if number % 3:
         settings |= beams(draw, number // 3)
         if isinstance(settings.get("forced_eos_token_id"), list):  # all with score 0
@@ -168,7 +191,7 @@ def search_case(draw: Draw, number: int) -> Case:
         shifts[:, :, end] += draw.choice([-1.0, 0.0, 1.0])
     # A NaN makes all log probabilities of its row 0, and which of equals is found is not defined.
     tensors |= {"table": spoilt(draw, table, settings, may_be_nan="num_beams" not in settings), "shifts": shifts}
-    return Case({"op": "table_search", "settings": settings, "positions": positions}, tensors, {})
+    return Case({"op": "table_search", "settings": settings, "positions": positions} | rules, tensors, {})
 
 
 def step_case(draw: Draw, number: int) -> Case:
@@ -191,7 +214,7 @@ def step_case(draw: Draw, number: int) -> Case:
     if draw.coin(0.3) and "top_h" not in settings:  # whose limit is then a matter of rounding
         logits = (2 * logits).round() / draw.choice([2, 1e9])  # ties; nearly all of them
     tensors |= {"columns": columns, "logits": spoilt(draw, logits, settings)}
-    return Case({"op": "next_scores", "settings": settings, "positions": 60}, tensors, {})
+    return Case({"op": "next_scores", "settings": settings, "positions": 60} | timestamps(draw, sizes), tensors, {})
 
 
 def expect_search(model: Table, case: Case, noise: float = 0.0) -> bool:
@@ -201,12 +224,29 @@ def expect_search(model: Table, case: Case, noise: float = 0.0) -> bool:
     try:
         out = model.using(tables, case.options["positions"]).generate(
             input_ids=tensors["src"], attention_mask=torch.ones_like(tensors["src"]), decoder_input_ids=tensors["prefix"], use_cache=False,
-            return_dict_in_generate=True, output_scores=True, **settings)  # fmt: skip
+            return_dict_in_generate=True, output_scores=True, logits_processor=rules_of(case), **settings)  # fmt: skip
     except (ValueError, RuntimeError, IndexError):
         return False
     scores = getattr(out, "sequences_scores", torch.zeros(len(out.sequences)))
-    case.expected = {"sequences": out.sequences[:, tensors["prefix"].shape[1] :], "scores": scores, "largest": max(step.max() for step in out.scores)}
+    sequences = out.sequences[:, tensors["prefix"].shape[1] :]
+    case.expected = {"sequences": sequences, "scores": scores, "largest": max(step.max() for step in out.scores), "means": means(out, sequences, settings)}
     return not any(bool(step.isneginf().all(1).any() or step.isnan().any()) for step in out.scores)
+
+
+def means(out, sequences: Tensor, settings: dict) -> Tensor:
+    """The mean log probability of each row, as WhisperGenerationMixin computes it; NaN where scores are too large for it."""
+    ends = settings.get("eos_token_id", [])
+    found = []
+    for row, tokens in enumerate(rows_in(sequences, [ends] if isinstance(ends, int) else ends)):
+        rows = out.beam_indices[row].tolist() if "beam_indices" in out else [row] * len(out.scores)
+        scores = [step[index] for step, index in zip(out.scores, rows)][: len(tokens)]
+        is_large = any(bool((step[step.isfinite()].abs() > -LOST).any() | step.isnan().any() | (step == torch.inf).any()) for step in scores)
+        if is_large or not scores:
+            found.append(torch.nan)
+            continue
+        mean = transformers.WhisperForConditionalGeneration._retrieve_avg_logprobs(scores, torch.tensor(tokens), settings.get("temperature", 0.0))
+        found.append(float(mean))
+    return torch.tensor(found)
 
 
 def rows_in(sequences: Tensor, ends: list[int]) -> list[list[int]]:
@@ -240,6 +280,9 @@ def search_differs(case: Case, got: dict[str, Tensor] | str) -> str:
             continue
         is_far = has_scores and bool(far(got["scores"][row], scores[row]))
         differs = ours[row] != theirs[row] and abs(score) != torch.inf  # infinite scores tie
+        mean = case.expected["means"][row]
+        if not (differs or is_far) and not mean.isnan() and bool(far(got["means"][row], mean)):
+            return f"row {row}: mean log probability {got['means'][row]}, transformers {mean}"
         if differs or is_far:
             return f"row {row}: {ours[row]} {got['scores'][row]}, transformers {theirs[row]} {score}"
     return ""
@@ -254,7 +297,7 @@ def expect_step(model: Table, case: Case) -> bool:
         config.validate()
         model._prepare_special_tokens(config, True, device=torch.device("cpu"), batch_size=len(tensors["src"]))
         config = model._prepare_generated_length(config, True, True, "input_ids", input_ids_length=columns, inputs_tensor=tensors["src"])
-        processors = model._get_logits_processor(config, input_ids_seq_length=columns, encoder_input_ids=tensors["src"], device="cpu", model_kwargs={})
+        processors = model._get_logits_processor(config, input_ids_seq_length=columns, encoder_input_ids=tensors["src"], device="cpu", model_kwargs={}, logits_processor=rules_of(case))  # fmt: skip
         logits = tensors["logits"]
         scores = processors(tensors["columns"], logits.log_softmax(1) if settings.get("num_beams", 1) > 1 else logits.clone())
     except (ValueError, RuntimeError, IndexError):

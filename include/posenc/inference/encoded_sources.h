@@ -89,8 +89,10 @@ class EncodedSources {
 /// Errors: those of encode(); c10::ValueError for an empty holder.
 EncodedSources encode_sources(const Transformer& model, const torch::Tensor& src,
                               const AttentionMask& src_mask = {});
-/// Encodes sources with a frozen model. The result of a source does not depend on the others, in
-/// any bit, unless FreezeOptions::gemm() is another backend than Native.
+/// Encodes sources with a frozen model. With WeightDtype::Int8 the results of a source do not
+/// depend on the others in any bit; otherwise they may in the last ones, as kernels::inference has
+/// two products that sum in different orders: for at most 4 rows (sources times beams), and for
+/// more.
 EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tensor& src,
                               const AttentionMask& src_mask = {});
 

@@ -34,9 +34,9 @@ struct Embedding {
   /// Of an embedding that check_freezable() accepts.
   Embedding(const TokenAndPositionEmbedding& embedding, WeightConverter& convert);
 
-  /// ids: (B, L)  ->  (B, L, D); the first column is at position `offset`. `position_ids` (B, L) may
-  /// replace the positions, at most those that `offset` allows: rows of the table where positions
-  /// are of ids.
+  /// ids: (B, L)  ->  (B, L, D); the first column is at position `offset`. `position_ids` (B, L)
+  /// may replace the positions, at most those that `offset` allows: rows of the table where
+  /// positions are of ids.
   at::Tensor operator()(const at::Tensor& ids, int64_t offset = 0,
                         const at::Tensor& position_ids = {}) const;
   /// ids: (B, L)  ->  (rows, D), those that `packing` keeps. Ids under padding are only checked.

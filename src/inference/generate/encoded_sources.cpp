@@ -58,10 +58,9 @@ std::vector<torch::Tensor> EncodedSources::attention(
   check_targets("attention", targets, size(), model, /*undecoded=*/0);
   const int64_t most = model.decoder_num_heads().value_or(model.num_heads());
   for (const auto& [layer, head] : heads)
-    TORCH_CHECK_VALUE(
-        layer >= 0 && layer < model.num_decoder_layers() && head >= 0 && head < most,
-        "[attention] a layer and a head must lie in [0, ", model.num_decoder_layers(),
-        ") and [0, ", most, "). Got ", layer, " and ", head);
+    TORCH_CHECK_VALUE(layer >= 0 && layer < model.num_decoder_layers() && head >= 0 && head < most,
+                      "[attention] a layer and a head must lie in [0, ", model.num_decoder_layers(),
+                      ") and [0, ", most, "). Got ", layer, " and ", head);
   if (targets.empty()) return {};
   return memory_->attention(sources_, targets, heads);
 }

@@ -80,8 +80,8 @@ class ModelMemory final : public inference::SourceMemory {
     decoded(sources, targets, &of_layers);
     for (size_t i = 0; i < targets.size(); ++i) {
       const auto row = static_cast<int64_t>(i), length = static_cast<int64_t>(targets[i].size());
-      const Tensor own = torch::empty(
-          {static_cast<int64_t>(heads.size()), length, memory_.size(1)}, torch::kFloat);
+      const Tensor own = torch::empty({static_cast<int64_t>(heads.size()), length, memory_.size(1)},
+                                      torch::kFloat);
       for (size_t one = 0; one < heads.size(); ++one)
         own[static_cast<int64_t>(one)].copy_(
             of_layers[heads[one].first][row][heads[one].second].narrow(0, 0, length));

@@ -288,8 +288,8 @@ void LogitsProcessors::follow_timestamps(Scores& scores, const TargetRow& row) c
     scores.ban_range(0, rules.eos_id);
   else if (follows_one)
     scores.ban_range(first, end);
-  const auto last = std::find_if(row.columns->rbegin(), row.columns->rbegin() + length,
-                                 is_timestamp);
+  const auto last =
+      std::find_if(row.columns->rbegin(), row.columns->rbegin() + length, is_timestamp);
   if (last != row.columns->rbegin() + length)
     scores.ban_range(first, std::min(end, closes ? *last : *last + 1));
   if (length == 0) {

@@ -19,8 +19,8 @@ struct MemoryHeads {
   }
 
   Packing packing;
-  at::Tensor heads;                  ///< (2 layers, Hkv, rows, Dh): keys, then values, of each layer
-  int64_t head_stride, values;       ///< in floats: of a layer's keys, and of all its heads
+  at::Tensor heads;             ///< (2 layers, Hkv, rows, Dh): keys, then values, of each layer
+  int64_t head_stride, values;  ///< in floats: of a layer's keys, and of all its heads
   std::vector<const float*> tokens;  ///< of each row: its first head in the first layer's keys
 };
 

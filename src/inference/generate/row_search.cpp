@@ -46,14 +46,16 @@ Choice ranked(const NextToken& next, const std::vector<int64_t>& ranks) {
           all.log_probabilities.gather(1, inside).masked_fill(rank.ne(inside), kNone)};
 }
 
-// With generators a source's rows are drawn by themselves, and no numbers for those without columns.
+// With generators a source's rows are drawn by themselves, and no numbers for those without
+// columns.
 Drawn draw_rows(const Search& search, const std::vector<TargetRow>& rows,
                 const torch::Tensor& logits) {
   const auto& options = search.options();
   if (options.generators().empty()) return draw(logits, options, options.generator());
   const auto count = static_cast<int64_t>(rows.size());
   Drawn all = {torch::zeros({count}, torch::kLong).to(logits.device()), {}};
-  if (options.return_log_probability()) all.log_probabilities = torch::zeros_like(logits.select(1, 0));
+  if (options.return_log_probability())
+    all.log_probabilities = torch::zeros_like(logits.select(1, 0));
   for (int64_t row = 0, end = 0; row < count; row = end) {
     while (end < count && rows[end].source == rows[row].source) ++end;
     std::vector<int64_t> own;
@@ -81,7 +83,9 @@ Choice next_tokens(Search& search, const std::vector<TargetRow>& rows,
   if (!search.options().do_sample()) {
     Choice choice = ranked(next, ranks);
     check(choice.log_probabilities);
-    if (adds) choice.of_choices = log_probabilities_at(logits, choice.ids.to(logits.device()).view({-1})).cpu();
+    if (adds)
+      choice.of_choices =
+          log_probabilities_at(logits, choice.ids.to(logits.device()).view({-1})).cpu();
     return choice;
   }
   const auto log_probabilities = (logits - sum.largest.unsqueeze(1)) - sum.rest.unsqueeze(1);

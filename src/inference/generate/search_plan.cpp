@@ -261,7 +261,8 @@ SearchPlan plan_of(const GenerateOptions& options, const torch::Tensor& src, int
 }  // namespace
 
 void check_sources(const char* caller, const torch::Tensor& src) {
-  TORCH_CHECK_VALUE(src.defined(), "[", caller, "] src must be ids (B, S). Got an undefined tensor");
+  TORCH_CHECK_VALUE(src.defined(), "[", caller,
+                    "] src must be ids (B, S). Got an undefined tensor");
   const bool are_features = src.dim() == 3 && src.is_floating_point();
   TORCH_CHECK_VALUE(src.dim() == 2 || are_features, "[", caller, "] src must be ids (B, S). Got ",
                     src.sizes());

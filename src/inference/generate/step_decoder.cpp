@@ -42,8 +42,8 @@ StepDecoder::StepDecoder(const TransformerModel& model, const MemoryHeads& memor
   for (const int64_t source : sources) source_.insert(source_.end(), rows_per_source, source);
   const Packing& packing = memory.packing;
   if (mask.bias.defined())
-    bias_ = mask.bias.expand(
-        {packing.batch, model.decoder.heads, mask.bias.size(2), packing.length});
+    bias_ =
+        mask.bias.expand({packing.batch, model.decoder.heads, mask.bias.size(2), packing.length});
   if (mask.by_distance.defined()) memory_distances_ = mask.by_distance.flip(1);
 }
 
@@ -142,17 +142,15 @@ at::Tensor StepDecoder::memory_bias() const {
   at::Tensor bias;
   if (memory_distances_.defined()) {
     const int64_t keys = memory_distances_.size(1) - capacity_ + 1;
-    bias = memory_distances_.unfold(1, keys, 1)
-               .index_select(1, capacity_ - 1 - place)
-               .transpose(0, 1);
+    bias =
+        memory_distances_.unfold(1, keys, 1).index_select(1, capacity_ - 1 - place).transpose(0, 1);
     const at::Tensor kept = memory_.packing.kept_positions();
     if (kept.defined())
       bias = bias.gather(2, kept.index_select(0, source).unsqueeze(1).expand(bias.sizes()));
   }
   if (bias_.defined()) {
-    const at::Tensor own =
-        bias_.size(2) == 1 ? bias_.select(2, 0).index_select(0, source)
-                           : bias_.index({source, at::indexing::Slice(), place});
+    const at::Tensor own = bias_.size(2) == 1 ? bias_.select(2, 0).index_select(0, source)
+                                              : bias_.index({source, at::indexing::Slice(), place});
     bias = bias.defined() ? own + bias : own;
   }
   return bias.contiguous();

@@ -69,10 +69,10 @@ class StepDecoder : public StepModel {
   std::vector<int64_t> row_of_, place_of_;  // place: how many tokens the row had before it
   std::vector<float*> new_tokens_;
   VisibleTokens visible_own_, visible_memory_;
-  int64_t room_ = 0;                                          // of the buffers, in tokens
-  at::Tensor x_, input_, projected_, attended_, query_;       // (tokens, .)
-  at::Tensor logits_;                                         // (rows, V)
-  at::Tensor input_converted_;                                // the blocks' input as they read it
+  int64_t room_ = 0;                                     // of the buffers, in tokens
+  at::Tensor x_, input_, projected_, attended_, query_;  // (tokens, .)
+  at::Tensor logits_;                                    // (rows, V)
+  at::Tensor input_converted_;                           // the blocks' input as they read it
 };
 
 }  // namespace posenc::inference

@@ -95,7 +95,8 @@ void check_targets(const char* caller, const std::vector<std::vector<int64_t>>& 
                    int64_t sources, const TransformerOptions& model, int64_t undecoded);
 
 /// Throws the errors that generate() documents for its options, sources (B, S), or features (B, M,
-/// frames), and the model's sizes. `max_len` bounds the length where the options name none, `most_tokens` any.
+/// frames), and the model's sizes. `max_len` bounds the length where the options name none,
+/// `most_tokens` any.
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
                        int64_t max_len, int64_t most_tokens,
                        std::optional<int64_t> uncounted = std::nullopt);

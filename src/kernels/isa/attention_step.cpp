@@ -12,10 +12,10 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-constexpr int kKeys = 4;         // processed at a time
-constexpr int kAhead = 8;        // prefetch distance of keys; values are prefetched as keys pass
-constexpr int kChunk = 4;        // sixteens of a head's width processed at a time: 64 floats
-constexpr int64_t kBlock = 64;   // tokens that the rows of a set take one after the other
+constexpr int kKeys = 4;        // processed at a time
+constexpr int kAhead = 8;       // prefetch distance of keys; values are prefetched as keys pass
+constexpr int kChunk = 4;       // sixteens of a head's width processed at a time: 64 floats
+constexpr int64_t kBlock = 64;  // tokens that the rows of a set take one after the other
 
 // The tokens of a set, and a head.
 struct Tokens {
@@ -175,9 +175,8 @@ void attend_rows(const AttentionRequest& a, const Tokens& tokens, int64_t first,
     factors[i] = sum == 0.0f ? 0.0f : 1.0f / sum;  // 0: it sees no token
     memset(out_of(first + i), 0, sizeof(float) * static_cast<size_t>(a.width));
   }
-  each_block([&](Part part, int64_t i) {
-    mix_all(tokens, part, scratch + i * room, out_of(first + i));
-  });
+  each_block(
+      [&](Part part, int64_t i) { mix_all(tokens, part, scratch + i * room, out_of(first + i)); });
   for (int64_t i = 0; i < rows; ++i) {
     float* const out = out_of(first + i);
     for (int64_t at = 0; at < a.width; ++at) out[at] *= factors[i];

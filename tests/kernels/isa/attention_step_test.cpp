@@ -138,6 +138,58 @@ TEST(InferenceAttention, ForbiddenAndUnseenTokens) {
   });
 }
 
+// Rows of a set read the same tokens, here with the heads of a token far from each other, and have
+// the bits that each would have alone.
+TEST(InferenceAttention, RowsOfASetReadTheSameTokens) {
+  torch::manual_seed(testing::seed(3));
+  for (const int64_t width : {1, 5, 24, 64, 80}) {
+    for (const int64_t count : {1, 7, 64, 65, 200}) {
+      const std::vector<int64_t> sets = {0, 1, 6, 6 + kSetRows, 9 + 2 * kSetRows};
+      const int64_t rows = sets.back(), heads = 4, group = 2, kv_heads = heads / group;
+      const auto query = torch::randn({rows, heads * width});
+      const auto both = torch::randn({2, kv_heads, count, width});
+      const auto bias = torch::randn({rows, heads, count});
+      std::vector<const float*> tokens;
+      for (int64_t j = 0; j < count; ++j)
+        tokens.push_back(both.const_data_ptr<float>() + j * width);
+      const std::vector<const float* const*> all(rows, tokens.data());
+      std::vector<int64_t> counts(rows, count);
+      on_each_set([&](const InferenceKernels& use) {
+        std::vector<float> scratch((count + 16) * kSetRows);
+        const auto run = [&](const int64_t* of_sets, int64_t items) {
+          const auto out = torch::full({rows, heads * width}, 7.0F);
+          AttentionRequest request = {};
+          request.query = query.const_data_ptr<float>();
+          request.query_stride = heads * width;
+          request.heads = heads;
+          request.group = group;
+          request.width = width;
+          request.head_stride = count * width;
+          request.value = kv_heads * count * width;
+          request.tokens = all.data();
+          request.counts = counts.data();
+          request.scale = 0.3F;
+          request.bias = bias.const_data_ptr<float>();
+          request.bias_row_stride = bias.stride(0);
+          request.bias_head_stride = bias.stride(1);
+          request.out = out.data_ptr<float>();
+          request.out_stride = heads * width;
+          request.sets = of_sets;
+          use.attention_step.attend(request, 0, items * heads, scratch.data());
+          return out;
+        };
+        const auto alone = run(nullptr, rows);
+        EXPECT_TRUE(testing::bit_equal(run(sets.data(), std::ssize(sets) - 1), alone));
+        const auto keys = both[0].repeat_interleave(group, 0), values = both[1].repeat_interleave(group, 0);
+        const auto q = query.view({rows, heads, width}).transpose(0, 1);
+        const auto scores = torch::matmul(q, keys.transpose(1, 2)) * 0.3 + bias.transpose(0, 1);
+        const auto expected = torch::matmul(scores.softmax(2), values).transpose(0, 1).flatten(1);
+        EXPECT_TRUE(testing::within(Op::Sums, alone, expected));
+      });
+    }
+  }
+}
+
 TEST(InferenceAttention, LargeScoresDoNotOverflow) {
   Case one(2, 1, 16, 9, false);
   one.query.mul_(1e4);
