@@ -23,17 +23,16 @@ void check_ids(const char* name, const torch::Tensor& ids) {
                     " must be ids (B, L) on the CPU. Got ", ids.sizes(), " on ", ids.device());
 }
 
-// Of the model's source.
-void check_source(const inference::TransformerModel& model, const torch::Tensor& src) {
+}  // namespace
+
+namespace inference {
+
+void check_source(const TransformerModel& model, const at::Tensor& src) {
   if (!model.src_features) return check_ids("src", src);
   check_features("FrozenTransformer", src, *model.options.src_features());
   TORCH_CHECK_VALUE(src.is_cpu(), "[FrozenTransformer] features must be on the CPU. Got ",
                     src.device());
 }
-
-}  // namespace
-
-namespace inference {
 
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask) {
   const auto& features = model.src_features;
@@ -88,7 +87,7 @@ torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
                                         const AttentionMask& src_mask) const {
   const inference::FrozenScope scope;
   const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
-  check_source(*model, src);
+  inference::check_source(*model, src);
   model->stale_check.check();
   const CallThreads threads(model->call);
   const Memory memory = inference::encode(*model, src, src_mask);

@@ -98,6 +98,9 @@ struct Memory {
   Packing packing;
 };
 
+/// Throws the errors of encode() for the shape, dtype or device of a source.
+void check_source(const TransformerModel& model, const at::Tensor& src);
+
 /// Encodes ids (B, S), skipping padding, or features (B, M, W).
 Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask);
 

@@ -89,6 +89,7 @@ std::shared_ptr<const inference::SourceMemory> encoded(const FrozenTransformer& 
   auto held = inference::FrozenAccess::model(model);
   const inference::FrozenCall call(held->call);
   held->stale_check.check();
+  inference::check_source(*held, src);
   const auto memory = inference::encode(*held, src, src_mask);
   return std::make_shared<FrozenMemory>(std::move(held), src, src_mask, memory);
 }
