@@ -1,3 +1,4 @@
+// posenc-budget: what each option of a search may be
 #include <algorithm>
 #include <cmath>
 #include <string_view>

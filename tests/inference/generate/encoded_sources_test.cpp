@@ -1,3 +1,4 @@
+// posenc-budget: one class, of modules and of frozen models
 // Sources that are encoded once: each result is that of a call which encodes them itself, for
 // modules and frozen models.
 
@@ -80,9 +81,9 @@ struct Tally {
   int64_t same = 0, others = 0;
 
   void add(const Hypothesis& got, const Hypothesis& expected) {
-    const bool is_same = got.tokens == expected.tokens &&
-                         std::abs(got.score - expected.score) <=
-                             1e-5 * std::max(1.0, std::abs(expected.score));
+    const bool is_same =
+        got.tokens == expected.tokens &&
+        std::abs(got.score - expected.score) <= 1e-5 * std::max(1.0, std::abs(expected.score));
     ++(is_same ? same : others);
   }
   ~Tally() {
@@ -307,8 +308,8 @@ TEST(EncodedSources, LogProbabilityIsAmongTheChoices) {
           EXPECT_NEAR(found.log_probability, choices_of(sources, one, found), 1e-4);
           EXPECT_LT(found.log_probability, 0.0);
         }
-        for (const auto& found : sources.generate(
-                 GenerateOptions(one).return_log_probability(false))[0])
+        for (const auto& found :
+             sources.generate(GenerateOptions(one).return_log_probability(false))[0])
           EXPECT_EQ(found.log_probability, 0.0);
       }
     });
@@ -333,9 +334,10 @@ TEST(EncodedSources, AreIndependentOfEachOther) {
         const auto all = encode_sources(frozen, src, mask);
         const auto prefixes = any_targets(dice, count);
         for (const int64_t beams : {int64_t{1}, is_exact ? int64_t{3} : int64_t{1}}) {
-          auto options =
-              GenerateOptions(kBegin, kEnd).max_new_tokens(6).num_beams(beams).return_log_probability(
-                  true);
+          auto options = GenerateOptions(kBegin, kEnd)
+                             .max_new_tokens(6)
+                             .num_beams(beams)
+                             .return_log_probability(true);
           const auto together = all.generate(GenerateOptions(options).prefixes(prefixes));
           for (int64_t b = 0; b < count; ++b) {
             const auto own = src.narrow(0, b, 1);

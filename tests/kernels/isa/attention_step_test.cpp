@@ -180,7 +180,8 @@ TEST(InferenceAttention, RowsOfASetReadTheSameTokens) {
         };
         const auto alone = run(nullptr, rows);
         EXPECT_TRUE(testing::bit_equal(run(sets.data(), std::ssize(sets) - 1), alone));
-        const auto keys = both[0].repeat_interleave(group, 0), values = both[1].repeat_interleave(group, 0);
+        const auto keys = both[0].repeat_interleave(group, 0),
+                   values = both[1].repeat_interleave(group, 0);
         const auto q = query.view({rows, heads, width}).transpose(0, 1);
         const auto scores = torch::matmul(q, keys.transpose(1, 2)) * 0.3 + bias.transpose(0, 1);
         const auto expected = torch::matmul(scores.softmax(2), values).transpose(0, 1).flatten(1);
