@@ -2,7 +2,10 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "differential/ops.h"
+#include "posenc/inference/encoded_sources.h"
 #include "posenc/inference/freeze.h"
 
 namespace posenc::differential {
@@ -69,8 +72,67 @@ StateDict seq2seq_logits(const Json& options, const StateDict& tensors) {
   return results;
 }
 
+using Lists = std::vector<std::vector<int64_t>>;
+
+GenerateOptions search_of(const Json& given) {
+  auto options = GenerateOptions(0, 0)
+                     .eos_ids(given.at("ends").get<std::vector<int64_t>>())
+                     .prefixes(given.at("prefixes").get<Lists>())
+                     .num_beams(given.at("beams"))
+                     .max_new_tokens(given.at("new_tokens").get<int64_t>())
+                     .suppress_tokens(given.at("suppress").get<std::vector<int64_t>>())
+                     .begin_suppress_tokens(given.at("begin_suppress").get<std::vector<int64_t>>())
+                     .early_stopping(EarlyStopping::WhenUnlikely)
+                     .return_log_probability(true);
+  if (given.contains("timestamps"))
+    options.timestamp_rules(TimestampRules{given.at("timestamps").at(0), given.at("timestamps").at(1),
+                                           given.at("timestamps").at(2).get<int64_t>()});
+  return options;
+}
+
+// Of sources that a model, plain and frozen, encodes once: the logits after targets, what these
+// attend to, and twice what a search finds, first of them in reverse order.
+StateDict encoded(const Json& options, const StateDict& tensors) {
+  Transformer model = load_seq2seq(options.at("folder")).model;
+  const auto mask = tensors.contains("mask") ? AttentionMask::key_padding(tensors["mask"])
+                                             : AttentionMask();
+  const auto targets = options.at("targets").get<Lists>();
+  const auto heads = options.at("heads").get<std::vector<LayerHead>>();
+  StateDict results;
+  const auto run = [&](const std::string& name, const EncodedSources& sources) {
+    results.insert(name + ".next", sources.next_logits(targets));
+    const auto attention = sources.attention(targets, heads);
+    for (std::size_t i = 0; i < attention.size(); ++i)
+      results.insert(name + ".attention." + std::to_string(i), attention[i]);
+    if (!options.contains("search")) return;
+    auto search = search_of(options.at("search"));
+    const auto keep = [&](const std::string& which, const auto& found) {
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        const Hypothesis& best = found[i].front();
+        const std::string of = name + which + std::to_string(i);
+        results.insert(of + ".tokens", at::tensor(best.tokens, at::kLong));
+        results.insert(of + ".scores",
+                       at::tensor({best.score, best.log_probability /
+                                                   static_cast<double>(best.tokens.size())}));
+      }
+    };
+    std::vector<int64_t> order;
+    for (int64_t i = sources.size(); i > 0; --i) order.push_back(i - 1);
+    Lists reversed(search.prefixes().rbegin(), search.prefixes().rend());
+    keep(".found.", sources.generate(search));
+    auto again = sources.select(order).generate(GenerateOptions(search).prefixes(reversed));
+    std::reverse(again.begin(), again.end());
+    keep(".again.", again);
+  };
+  run("plain", encode_sources(model, tensors["src"], mask));
+  run("frozen", encode_sources(freeze(model), tensors["src"], mask));
+  return results;
+}
+
 }  // namespace
 
-Ops seq2seq_ops() { return {{"seq2seq", seq2seq}, {"seq2seq_logits", seq2seq_logits}}; }
+Ops seq2seq_ops() {
+  return {{"seq2seq", seq2seq}, {"seq2seq_logits", seq2seq_logits}, {"encoded", encoded}};
+}
 
 }  // namespace posenc::differential
