@@ -85,7 +85,8 @@ GenerateOptions search_of(const Json& given) {
                      .early_stopping(EarlyStopping::WhenUnlikely)
                      .return_log_probability(true);
   if (given.contains("timestamps"))
-    options.timestamp_rules(TimestampRules{given.at("timestamps").at(0), given.at("timestamps").at(1),
+    options.timestamp_rules(TimestampRules{given.at("timestamps").at(0),
+                                           given.at("timestamps").at(1),
                                            given.at("timestamps").at(2).get<int64_t>()});
   return options;
 }
@@ -94,8 +95,8 @@ GenerateOptions search_of(const Json& given) {
 // attend to, and twice what a search finds, first of them in reverse order.
 StateDict encoded(const Json& options, const StateDict& tensors) {
   Transformer model = load_seq2seq(options.at("folder")).model;
-  const auto mask = tensors.contains("mask") ? AttentionMask::key_padding(tensors["mask"])
-                                             : AttentionMask();
+  const auto mask =
+      tensors.contains("mask") ? AttentionMask::key_padding(tensors["mask"]) : AttentionMask();
   const auto targets = options.at("targets").get<Lists>();
   const auto heads = options.at("heads").get<std::vector<LayerHead>>();
   StateDict results;

@@ -19,7 +19,7 @@ namespace posenc::testing {
 namespace {
 
 // Wide enough that its loops have several parts.
-Encoder wide_encoder() {
+Encoder large_encoder() {
   torch::manual_seed(testing::seed(52));
   Encoder model(EncoderOptions(
       EncoderEmbeddingsOptions(50, 192).position_rows(200),
@@ -33,7 +33,7 @@ torch::Tensor ids(int64_t batch, int64_t length) {
 }
 
 TEST(FrozenThreads, ChangeNoBits) {
-  const Encoder model = wide_encoder();
+  const Encoder model = large_encoder();
   for (const auto weights : {WeightDtype::Float32, WeightDtype::Int8, WeightDtype::BFloat16}) {
     const auto options = FreezeOptions().weights(weights);
     const auto frozen = freeze(model, options),
@@ -51,7 +51,7 @@ TEST(FrozenThreads, ChangeNoBits) {
 }
 
 TEST(FrozenThreads, ServeSeveralCallersAtOnce) {
-  const auto frozen = freeze(wide_encoder());
+  const auto frozen = freeze(large_encoder());
   const auto given = ids(2, 100);
   const auto expected = frozen.forward(given).last_hidden_state;
   std::atomic<int> wrong{0};
@@ -66,7 +66,7 @@ TEST(FrozenThreads, ServeSeveralCallersAtOnce) {
 }
 
 TEST(FrozenThreads, AreOneInsideAParallelRegion) {
-  const auto frozen = freeze(wide_encoder());
+  const auto frozen = freeze(large_encoder());
   const auto given = ids(3, 64);
   const auto expected = frozen.forward(given).last_hidden_state;
   const Threads guard(3);
@@ -126,7 +126,7 @@ TEST(FrozenThreads, OfACallbackAreTheCallers) {
 
 // at::set_num_threads() sets MKL's threads for the whole process, which MKL prefers to OpenMP's.
 TEST(FrozenThreads, AreAtMostTheLimitWithAnyBackend) {
-  const Encoder model = wide_encoder();
+  const Encoder model = large_encoder();
   const auto given = ids(1, 16);
   const Threads guard(4);
   freeze(model).forward(ids(3, 90));  // so that the helpers are there
@@ -199,7 +199,7 @@ TEST(FrozenThreads, MustNotBeNegative) {
 
 // LibTorch's products know only its own threads, so these models keep them.
 TEST(FrozenThreads, OfTheOtherBackendsAreLibTorchs) {
-  const Encoder model = wide_encoder();
+  const Encoder model = large_encoder();
   const auto given = ids(3, 90);
   const auto expected = freeze(model).forward(given).last_hidden_state;
   for (const auto gemm : {GemmBackend::ATen, GemmBackend::Autotune}) {

@@ -92,7 +92,7 @@ struct Tally {
   }
 };
 
-void expect_equal(const Found& got, const Found& expected) {
+void expect_identical(const Found& got, const Found& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t b = 0; b < got.size(); ++b) {
     ASSERT_EQ(got[b].size(), expected[b].size());
@@ -120,8 +120,8 @@ TEST(EncodedSources, FindWhatGenerateFinds) {
       const auto own = encode_sources(model, src, mask), fast = encode_sources(frozen, src, mask);
       for (int turn = 0; turn < 2; ++turn) {
         for (const auto& options : searches_of(dice)) {
-          expect_equal(own.generate(options), generate(model, src, mask, options));
-          expect_equal(fast.generate(options), generate(frozen, src, mask, options));
+          expect_identical(own.generate(options), generate(model, src, mask, options));
+          expect_identical(fast.generate(options), generate(frozen, src, mask, options));
         }
       }
     }
@@ -304,13 +304,13 @@ TEST(EncodedSources, LogProbabilityIsAmongTheChoices) {
       for (const auto& one :
            {options, GenerateOptions(options).num_beams(3).num_return_sequences(3),
             GenerateOptions(options).do_sample(true).temperature(0.3).top_k(4)}) {
-        for (const auto& found : sources.generate(one)[0]) {
+        const Found all = sources.generate(one);
+        for (const auto& found : all[0]) {
           EXPECT_NEAR(found.log_probability, choices_of(sources, one, found), 1e-4);
           EXPECT_LT(found.log_probability, 0.0);
         }
-        for (const auto& found :
-             sources.generate(GenerateOptions(one).return_log_probability(false))[0])
-          EXPECT_EQ(found.log_probability, 0.0);
+        const Found without = sources.generate(GenerateOptions(one).return_log_probability(false));
+        EXPECT_EQ(without[0][0].log_probability, 0.0);
       }
     });
   }
@@ -344,9 +344,10 @@ TEST(EncodedSources, AreIndependentOfEachOther) {
             const auto alone =
                 generate(frozen, own, AttentionMask::padding(own, kPad),
                          GenerateOptions(options).prefixes({prefixes[b]}).max_new_tokens(6));
-            expect_equal(alone, {together[b]});
-            expect_equal(all.select({b}).generate(GenerateOptions(options).prefixes({prefixes[b]})),
-                         {together[b]});
+            expect_identical(alone, {together[b]});
+            expect_identical(
+                all.select({b}).generate(GenerateOptions(options).prefixes({prefixes[b]})),
+                {together[b]});
           }
         }
       }
@@ -367,7 +368,7 @@ TEST(EncodedSources, ServeThreads) {
   std::vector<std::thread> threads;
   for (int64_t i = 0; i < 6; ++i) threads.emplace_back([&, i] { got[i] = search(i); });
   for (auto& thread : threads) thread.join();
-  for (size_t i = 0; i < 6; ++i) expect_equal(got[i], expected[i]);
+  for (size_t i = 0; i < 6; ++i) expect_identical(got[i], expected[i]);
 }
 
 TEST(EncodedSources, KeepTheModel) {
@@ -378,7 +379,7 @@ TEST(EncodedSources, KeepTheModel) {
   const auto expected = generate(model, src, options);
   const auto sources = encode_sources(model, src);
   model = nullptr;
-  expect_equal(sources.generate(options), expected);
+  expect_identical(sources.generate(options), expected);
 }
 
 TEST(EncodedSources, MayBeNone) {
@@ -409,8 +410,8 @@ TEST(EncodedSourcesErrors, NameWhatIsWrong) {
                  "[next_logits] target 1 must have at most the model's max_len 64 tokens. Got 65");
     EXPECT_ERROR(sources.attention({{1}, {1}}, {{0, 0}, {99, 0}}), c10::ValueError,
                  "[attention] a layer and a head must lie in [0, ");
-    EXPECT_ERROR(sources.generate(GenerateOptions(kBegin, kEnd).num_beams(0)), c10::ValueError,
-                 "num_beams must be positive");
+    EXPECT_ERROR(sources.generate(GenerateOptions(kBegin, kEnd).max_new_tokens(5).num_beams(0)),
+                 c10::ValueError, "num_beams must be positive");
   });
   const auto sources = encode_sources(model, src);
   const auto frozen = encode_sources(freeze(model), src);
