@@ -17,7 +17,7 @@ set(posenc_needs_models inference weights)
 set(posenc_needs_train transformer weights)
 set(posenc_needs_tokenizers base)
 set(posenc_needs_text models tokenizers)
-set(posenc_needs_speech weights)
+set(posenc_needs_speech models tokenizers)
 set(posenc_needs_catalogue positions)
 set(POSENC_PLAIN base tokenizers) # without LibTorch: a shared library and an export set of their own
 

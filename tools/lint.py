@@ -106,6 +106,7 @@ OPTION_HOLDERS = ("src/inference/freeze/option_holders.h", "src/inference/layers
 # A private header of fewer lines needs two readers: files of other stems that include it.
 SMALL_HEADER = 25
 SMALL_MAY = {
+    "src/speech/sound_frames.h": "what a recogniser reads of sounds, apart from the class itself",
     "src/text/text_generator.h": "the command line replaces settings of a folder, as TextGenerator reads them",
     "src/pch.h": "the build includes it",
     "src/positions/nn/rms_norm.h": "RMSNorm and TransformerNorm have a source each, as modules have, and what one computes is the other's",

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fuzz/check.h"
-#include "speech/sound_file.h"
+#include "speech/sound/sound_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using posenc::testing::promise;
@@ -21,7 +21,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     promise(sound.offset + count * static_cast<Wide>(posenc::sound::bytes_of(sound.type)) <= size,
             "samples lie inside the file");
     std::vector<float> samples(static_cast<std::size_t>(count));
-    posenc::sound::read_samples(file, sound, samples.data());
+    posenc::sound::read_samples(file, sound, 0, sound.frames, samples.data());
+    const int64_t middle = sound.frames / 2;
+    std::vector<float> half(static_cast<std::size_t>(sound.channels * (sound.frames - middle)));
+    posenc::sound::read_samples(file, sound, middle, sound.frames - middle, half.data());
+    promise(half.empty() || half.back() == samples.back(), "a part has the same samples");
     for (const float sample : samples) promise(std::isfinite(sample), "finite samples");
   } catch (const posenc::WeightsError&) {
   }

@@ -1,7 +1,7 @@
 // tests/speech/commands_test.py reads files of other writers, and has each error of a file's
 // content.
 
-#include "speech/sound_file.h"
+#include "speech/sound/sound_file.h"
 
 #include <gtest/gtest.h>
 

@@ -299,13 +299,12 @@ Settings generation_of_config(const Settings& config) {
   return settings_of_generation(settings);
 }
 
-Settings generation_settings(const std::string& folder, const Settings& config,
-                             const SettingOverrides& overrides) {
-  const std::string path = generation_path(folder);
-  Settings settings = io::may_exist(path) ? settings_of_generation(Settings(config.caller(), path))
-                                          : generation_of_config(config);
+Settings replaced_settings(Settings settings, const SettingOverrides& overrides,
+                           std::span<const char* const> others) {
   for (const auto& [name, given] : overrides) {
-    TORCH_CHECK_VALUE(settings.is_known(name), "[", config.caller(), "] ", given.label,
+    const bool is_known =
+        settings.is_known(name) || std::find(others.begin(), others.end(), name) != others.end();
+    TORCH_CHECK_VALUE(is_known, "[", settings.caller(), "] ", given.label,
                       " must be a setting of transformers' generate(). Got ",
                       io::shown(given.value));
     if (given.value.is_null())
@@ -315,6 +314,14 @@ Settings generation_settings(const std::string& folder, const Settings& config,
   }
   if (!overrides.empty()) read_as_python(settings);
   return settings;
+}
+
+Settings generation_settings(const std::string& folder, const Settings& config,
+                             const SettingOverrides& overrides) {
+  const std::string path = generation_path(folder);
+  Settings settings = io::may_exist(path) ? settings_of_generation(Settings(config.caller(), path))
+                                          : generation_of_config(config);
+  return replaced_settings(std::move(settings), overrides);
 }
 
 Settings decoder_generation_settings(const std::string& folder, const SettingOverrides& overrides) {

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <map>
+#include <span>
 #include <string>
 
 #include "models/config/settings.h"
@@ -25,6 +26,11 @@ struct SettingOverride {
   std::string label;
 };
 using SettingOverrides = std::map<std::string, SettingOverride>;
+
+/// The settings with those of `overrides` in place of theirs. Throws c10::ValueError for a name
+/// that is neither a setting of generate() nor one of `others`.
+Settings replaced_settings(Settings settings, const SettingOverrides& overrides,
+                           std::span<const char* const> others = {});
 
 /// Those in a model's folder, where those of `overrides` replace them;
 /// `config` is its config.json. Throws as load_generation_config().

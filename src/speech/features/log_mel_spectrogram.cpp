@@ -18,6 +18,7 @@
 
 #include "core/check.h"
 #include "core/print_fields.h"
+#include "speech/features/feature_stream.h"
 
 namespace posenc {
 namespace {
@@ -109,27 +110,39 @@ std::vector<std::string> LogMelSpectrogramImpl::non_persistent_names() const {
 }
 
 torch::Tensor LogMelSpectrogramImpl::forward(const torch::Tensor& samples) {
-  constexpr int64_t kBlock = 512;  // frames, whose spectrum stays in a cache
   const LogMelOptions& o = options;
   check_samples(samples, o, filters.scalar_type());
-  const int64_t n_fft = o.n_fft(), hop = o.hop_length(),
-                frames = (samples.size(1) - n_fft % 2) / hop;
+  const int64_t n_fft = o.n_fft(), frames = (samples.size(1) - n_fft % 2) / o.hop_length();
   if (samples.size(0) == 0) return samples.new_empty({0, o.feature_size(), frames});
   const at::Tensor noisy =
       o.dither() == 0.0 ? samples : samples + at::randn_like(samples) * o.dither();
   const at::Tensor padded =
       at::reflection_pad1d(noisy.unsqueeze(1), {n_fft / 2, n_fft / 2}).squeeze(1);
+  const at::Tensor y = speech::log_energies(*this, padded, frames);
+  return speech::scaled_energies(y, at::amax(y, {1, 2}, /*keepdim=*/true));
+}
+
+namespace speech {
+
+at::Tensor log_energies(const LogMelSpectrogramImpl& module, const at::Tensor& padded,
+                        int64_t frames) {
+  constexpr int64_t kBlock = 512;  // frames, whose spectrum stays in a cache
+  const int64_t n_fft = module.options.n_fft(), hop = module.options.hop_length();
   std::vector<at::Tensor> energies;
   for (int64_t begin = 0; begin < frames; begin += kBlock) {
     const int64_t count = std::min(kBlock, frames - begin);
     const at::Tensor rows =
         padded.narrow(1, begin * hop, (count - 1) * hop + n_fft).unfold(1, n_fft, hop);
-    const at::Tensor spectrum = at::fft_rfft(rows * window);  // (B, count, bins)
+    const at::Tensor spectrum = at::fft_rfft(rows * module.window);  // (B, count, bins)
     const at::Tensor power = at::real(spectrum).square() + at::imag(spectrum).square();
-    energies.push_back(at::matmul(power, filters.t()).transpose(1, 2));
+    energies.push_back(at::matmul(power, module.filters.t()).transpose(1, 2));
   }
-  const at::Tensor y = at::cat(energies, 2).clamp_min_(1e-10).log10_();
-  return at::maximum(y, at::amax(y, {1, 2}, /*keepdim=*/true) - 8.0).add_(4.0).div_(4.0);
+  return at::cat(energies, 2).clamp_min_(1e-10).log10_();
 }
 
+at::Tensor scaled_energies(const at::Tensor& y, const at::Tensor& most) {
+  return at::maximum(y, most - 8.0).add_(4.0).div_(4.0);
+}
+
+}  // namespace speech
 }  // namespace posenc

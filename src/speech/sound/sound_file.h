@@ -27,7 +27,9 @@ bool is_npy(const io::InputFile& file);
 StoredSound find_wav(const io::InputFile& file);
 StoredSound find_npy(const io::InputFile& file);
 
-/// Writes the samples as (channels, frames). Throws WeightsError if one is not finite.
-void read_samples(const io::InputFile& file, const StoredSound& sound, float* into);
+/// Writes the samples of `count` frames from `begin` on as (channels, count). Throws WeightsError
+/// if one is not finite.
+void read_samples(const io::InputFile& file, const StoredSound& sound, int64_t begin, int64_t count,
+                  float* into);
 
 }  // namespace posenc::sound

@@ -1,4 +1,4 @@
-#include "speech/sound_file.h"
+#include "speech/sound/sound_file.h"
 
 #include <algorithm>
 #include <bit>
@@ -38,14 +38,14 @@ float sample_at(SampleType type, const unsigned char* at) {
   return 0.0F;
 }
 
-void check_finite(const StoredSound& sound, const float* samples) {
-  for (int64_t i = 0; i < sound.channels * sound.frames; ++i) {
+void check_finite(const StoredSound& sound, int64_t begin, int64_t count, const float* samples) {
+  for (int64_t i = 0; i < sound.channels * count; ++i) {
     if (std::isfinite(samples[i])) continue;
     throw WeightsError(WeightsErrorCode::Corrupt,
                        "must have samples that are finite in float32. Got " +
                            std::to_string(samples[i]) + " at sample " +
-                           std::to_string(i % sound.frames) + " of channel " +
-                           std::to_string(i / sound.frames));
+                           std::to_string(begin + i % count) + " of channel " +
+                           std::to_string(i / count));
   }
 }
 
@@ -56,24 +56,28 @@ int64_t bytes_of(SampleType type) {
   return kBytes[static_cast<std::size_t>(type)];
 }
 
-void read_samples(const io::InputFile& file, const StoredSound& sound, float* into) {
+void read_samples(const io::InputFile& file, const StoredSound& sound, int64_t begin, int64_t count,
+                  float* into) {
   constexpr int64_t kPiece = 1 << 18;  // bytes, for the cache
   const int64_t width = bytes_of(sound.type), channels = sound.is_interleaved ? sound.channels : 1,
-                frames = sound.is_interleaved ? sound.frames : sound.frames * sound.channels,
                 most = std::max<int64_t>(1, kPiece / (width * channels));
   std::vector<unsigned char> piece(
-      static_cast<std::size_t>(std::min(most, frames) * width * channels));
-  for (int64_t begin = 0; begin < frames; begin += most) {
-    const int64_t count = std::min(most, frames - begin);
-    file.read(sound.offset + static_cast<uint64_t>(begin * width * channels), piece.data(),
-              static_cast<std::size_t>(count * width * channels));
-    const unsigned char* at = piece.data();
-    for (int64_t frame = begin; frame < begin + count; ++frame) {
-      for (int64_t channel = 0; channel < channels; ++channel, at += width)
-        into[channel * frames + frame] = sample_at(sound.type, at);
+      static_cast<std::size_t>(std::min(most, count) * width * channels));
+  float* run = into;  // all channels, or one after the other
+  for (int64_t first = begin; run < into + sound.channels * count;
+       first += sound.frames, run += channels * count) {
+    for (int64_t done = 0; done < count; done += most) {
+      const int64_t frames = std::min(most, count - done);
+      file.read(sound.offset + static_cast<uint64_t>((first + done) * width * channels),
+                piece.data(), static_cast<std::size_t>(frames * width * channels));
+      const unsigned char* at = piece.data();
+      for (int64_t frame = done; frame < done + frames; ++frame) {
+        for (int64_t channel = 0; channel < channels; ++channel, at += width)
+          run[channel * count + frame] = sample_at(sound.type, at);
+      }
     }
   }
-  if (sound.type >= SampleType::Float32) check_finite(sound, into);
+  if (sound.type >= SampleType::Float32) check_finite(sound, begin, count, into);
 }
 
 }  // namespace posenc::sound

@@ -3,14 +3,14 @@
 #include <ATen/ops/empty.h>
 
 #include "core/check.h"
-#include "speech/sound_file.h"
+#include "speech/sound/sound_file.h"
 
 namespace posenc {
 namespace {
 
 Waveform read(const io::InputFile& file, const sound::StoredSound& stored, int64_t rate) {
   at::Tensor samples = at::empty({stored.channels, stored.frames}, at::kFloat);
-  sound::read_samples(file, stored, samples.mutable_data_ptr<float>());
+  sound::read_samples(file, stored, 0, stored.frames, samples.mutable_data_ptr<float>());
   return {samples, rate};
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "speech/sound_file.h"
+#include "speech/sound/sound_file.h"
 
 namespace posenc::sound {
 namespace {

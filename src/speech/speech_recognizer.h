@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "models/config/settings.h"
+#include "models/seq2seq/generation_config.h"
+#include "posenc/speech/speech_recognizer.h"
+#include "speech/recognition.h"
+
+namespace posenc::speech {
+
+/// What a SpeechRecognizer is made of.
+struct RecognizerParts {
+  FrozenTransformer frozen;
+  SpeechModel model;
+  ModelSizes sizes;
+  Settings config;      ///< config.json
+  Settings generation;  ///< the settings of generate()
+  std::optional<Tokenizer> tokenizer = {};
+  std::string no_tokenizer = {};  ///< why there is none
+  std::optional<WhisperFeatureExtractor> extractor = {};
+  std::string no_extractor = {};
+
+  /// Throw c10::ValueError where there is none.
+  const Tokenizer& tokenizer_or_error() const;
+  const WhisperFeatureExtractor& extractor_or_error() const;
+};
+
+/// The settings of a call, which its options replace. Throws c10::ValueError.
+RecognitionSettings settings_of(const RecognizerParts& parts, const TranscribeOptions& options);
+
+}  // namespace posenc::speech
