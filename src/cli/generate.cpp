@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/arguments.h"
@@ -13,6 +12,7 @@
 #include "cli/generate_parts.h"
 #include "cli/output.h"
 #include "cli/print.h"
+#include "cli/set_option.h"
 #include "cli/usage.h"
 #include "cli/weights.h"
 #include "posenc/models/decoder.h"
@@ -26,16 +26,8 @@ constexpr int64_t kMostTextsAtATime = 1 << 20;
 
 SettingOverrides overrides_in(const std::vector<std::string>& settings) {
   SettingOverrides overrides;
-  for (const std::string& setting : settings) {
-    const auto equals = setting.find('=');
-    const std::string name = setting.substr(0, equals), text = setting.substr(equals + 1);
-    if (overrides.contains(name)) fail_usage("--set {} must be given once", shown(name));
-    auto value = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (value.is_discarded())
-      fail_usage("--set {}: the value must be JSON, such as 4, true, null or [[5], [7, 8]]. Got {}",
-                 shown(name), shown(text));
-    overrides[name] = {std::move(value), "--set " + shown(name)};
-  }
+  for (auto& [name, value] : settings_in(settings))
+    overrides[name] = {value, "--set " + shown(name)};
   return overrides;
 }
 

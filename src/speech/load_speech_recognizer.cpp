@@ -45,46 +45,23 @@ auto value_or_reason(const Read& read, std::string& reason) -> std::optional<dec
   }
 }
 
-SpeechModel model_of(const FrozenTransformer& frozen, const Settings& config) {
+// The parts but the model, for one with these options.
+RecognizerParts parts_of(const std::string& folder, const Settings& file,
+                         const TransformerOptions& model) {
   constexpr int64_t kMost = 1 << 20;
-  const int64_t median = config.integer("median_filter_width", 7, 1, kMost);
-  if (median % 2 == 0) config.refuse("median_filter_width", "must be odd");
-  const auto encode = [frozen](const at::Tensor& features) {
-    return std::make_unique<OfSources>(encode_sources(frozen, features));
-  };
-  return {encode, 2 * config.integer("max_source_positions", 1500, 1, kMost), median};
-}
-
-ModelSizes sizes_of(const Settings& config) {
-  constexpr int64_t kMost = 1 << 30;
-  const auto size = [&](const char* name, int64_t fallback) {
-    return config.integer(name, fallback, 1, kMost);
-  };
-  return {.vocab = size("vocab_size", 51865),
-          .bins = size("num_mel_bins", 80),
-          .max_target_positions = size("max_target_positions", 448),
-          .decoder_layers = size("decoder_layers", 4),
-          .decoder_heads = size("decoder_attention_heads", 6)};
-}
-
-void check_type(const Settings& config) {
-  constexpr const char* kType = "whisper";
-  if (config.text("model_type", "") != kType)
-    config.refuse("model_type",
-                  std::string("must be ") + kType + ", the only one that posenc has for speech");
-}
-
-}  // namespace
-}  // namespace speech
-
-SpeechRecognizer load_speech_recognizer(const std::string& folder, const FreezeOptions& options,
-                                        const LoadOptions& load) {
-  using namespace speech;
-  check_type(Settings(kLoad, folder + "/config.json"));
-  FrozenSeq2Seq loaded = load_and_freeze_seq2seq(folder, options, load);
-  const Settings config = loaded.config.of(loaded.model_type);
-  RecognizerParts parts = {loaded.model, model_of(loaded.model, config), sizes_of(config), config,
-                           generation_settings(folder, loaded.config)};
+  const auto& features = model.src_features();
+  TORCH_CHECK_VALUE(features, file.where(), "the model must be one of speech. Got model_type ",
+                    file.text("model_type", ""));
+  const Settings config = file.of(file.text("model_type"));
+  RecognizerParts parts = {.config = config, .generation = generation_settings(folder, file)};
+  parts.sizes = {.vocab = model.tgt_vocab(),
+                 .bins = features->num_mel_bins(),
+                 .max_target_positions = model.max_len(),
+                 .decoder_layers = model.num_decoder_layers(),
+                 .decoder_heads = model.decoder_num_heads().value_or(model.num_heads())};
+  parts.model.window = features->num_frames();
+  parts.model.median_width = config.integer("median_filter_width", 7, 1, kMost);
+  if (parts.model.median_width % 2 == 0) config.refuse("median_filter_width", "must be odd");
   parts.tokenizer =
       value_or_reason([&] { return Tokenizer::from_folder(folder); }, parts.no_tokenizer);
   parts.extractor = value_or_reason(
@@ -92,7 +69,34 @@ SpeechRecognizer load_speech_recognizer(const std::string& folder, const FreezeO
   if (parts.extractor && parts.extractor->options().feature_size() != parts.sizes.bins)
     config.refuse("num_mel_bins", "must be feature_size of the feature extractor, " +
                                       std::to_string(parts.extractor->options().feature_size()));
-  return SpeechRecognizer(std::make_shared<const RecognizerParts>(std::move(parts)));
+  return parts;
+}
+
+template <typename Model>
+void set_model(RecognizerParts& parts, const Model& model) {
+  parts.model.encode = [model](const at::Tensor& features) {
+    return std::make_unique<OfSources>(encode_sources(model, features));
+  };
+}
+
+}  // namespace
+}  // namespace speech
+
+SpeechRecognizer load_speech_recognizer(const std::string& folder, const FreezeOptions& options,
+                                        const LoadOptions& load) {
+  const FrozenSeq2Seq loaded = load_and_freeze_seq2seq(folder, options, load);
+  auto parts = speech::parts_of(folder, loaded.config, loaded.model.options());
+  speech::set_model(parts, loaded.model);
+  parts.frozen = loaded.model;
+  return SpeechRecognizer(std::make_shared<const speech::RecognizerParts>(std::move(parts)));
+}
+
+SpeechRecognizer load_speech_recognizer(const std::string& folder, const Transformer& model) {
+  const Settings config(speech::kLoad, folder + "/config.json");
+  TORCH_CHECK_VALUE(!model.is_empty(), "[", speech::kLoad, "] model must not be an empty holder");
+  auto parts = speech::parts_of(folder, config, model->options);
+  speech::set_model(parts, model);
+  return SpeechRecognizer(std::make_shared<const speech::RecognizerParts>(std::move(parts)));
 }
 
 }  // namespace posenc

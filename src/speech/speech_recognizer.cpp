@@ -163,10 +163,14 @@ Transcript SpeechRecognizer::transcribe(const Waveform& sound,
 
 std::vector<Transcript> SpeechRecognizer::transcribe(const std::vector<std::string>& paths,
                                                      const TranscribeOptions& options,
-                                                     std::optional<int64_t> npy_rate) const {
-  const int64_t rate = npy_rate.value_or(feature_options().sampling_rate());
+                                                     std::optional<int64_t> rate) const {
   return speech::transcribe(*parts_, options, paths.size(), [&](int64_t sound) {
-    return sound::mono_samples(paths[static_cast<std::size_t>(sound)], rate);
+    const std::string& path = paths[static_cast<std::size_t>(sound)];
+    auto samples = sound::mono_samples(path, rate.value_or(feature_options().sampling_rate()));
+    TORCH_CHECK_VALUE(samples->rate() == rate.value_or(samples->rate()), "[", speech::kClass, "] ",
+                      path, ": rate must be that which the file states, ", samples->rate(),
+                      ". Got ", *rate);
+    return samples;
   });
 }
 
@@ -212,7 +216,11 @@ std::vector<std::string> SpeechRecognizer::languages() const {
   return codes;
 }
 
-const FrozenTransformer& SpeechRecognizer::model() const { return parts_->frozen; }
+const FrozenTransformer& SpeechRecognizer::model() const {
+  TORCH_CHECK_VALUE(parts_->frozen,
+                    "[SpeechRecognizer] model() must be one that was frozen. Got a Transformer");
+  return *parts_->frozen;
+}
 const Tokenizer& SpeechRecognizer::tokenizer() const { return parts_->tokenizer_or_error(); }
 const LogMelOptions& SpeechRecognizer::feature_options() const {
   return parts_->extractor_or_error().options();

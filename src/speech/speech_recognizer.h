@@ -12,11 +12,11 @@ namespace posenc::speech {
 
 /// What a SpeechRecognizer is made of.
 struct RecognizerParts {
-  FrozenTransformer frozen;
-  SpeechModel model;
-  ModelSizes sizes;
   Settings config;      ///< config.json
   Settings generation;  ///< the settings of generate()
+  ModelSizes sizes = {};
+  SpeechModel model = {};
+  std::optional<FrozenTransformer> frozen = {};  ///< none of a model that is not
   std::optional<Tokenizer> tokenizer = {};
   std::string no_tokenizer = {};  ///< why there is none
   std::optional<WhisperFeatureExtractor> extractor = {};

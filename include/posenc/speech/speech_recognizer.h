@@ -55,10 +55,11 @@ class SpeechRecognizer {
   Transcript transcribe(const char* path, const TranscribeOptions& options = {}) const;
   /// The text of a sound.
   Transcript transcribe(const Waveform& sound, const TranscribeOptions& options = {}) const;
-  /// The texts of files, `npy_rate` Hz in those that state no rate.
+  /// The texts of files. `rate`, in Hz, is that of files that state none, .npy, in place of the
+  /// model's; it is an error for one that states another.
   std::vector<Transcript> transcribe(const std::vector<std::string>& paths,
                                      const TranscribeOptions& options = {},
-                                     std::optional<int64_t> npy_rate = std::nullopt) const;
+                                     std::optional<int64_t> rate = std::nullopt) const;
   /// The texts of sounds.
   std::vector<Transcript> transcribe(const std::vector<Waveform>& sounds,
                                      const TranscribeOptions& options = {}) const;
@@ -78,7 +79,9 @@ class SpeechRecognizer {
   /// The codes of the languages that the model knows, in their order; none of an English one.
   std::vector<std::string> languages() const;
 
-  /// The model.
+  /// The frozen model.
+  ///
+  /// Errors: c10::ValueError for a recogniser of a Transformer.
   const FrozenTransformer& model() const;
   /// The tokenizer.
   ///
@@ -93,6 +96,8 @@ class SpeechRecognizer {
   friend SpeechRecognizer load_speech_recognizer(const std::string& folder,
                                                  const FreezeOptions& options,
                                                  const LoadOptions& load);
+  friend SpeechRecognizer load_speech_recognizer(const std::string& folder,
+                                                 const Transformer& model);
   explicit SpeechRecognizer(std::shared_ptr<const speech::RecognizerParts> parts)
       : parts_(std::move(parts)) {}
 
@@ -107,6 +112,18 @@ class SpeechRecognizer {
 SpeechRecognizer load_speech_recognizer(const std::string& folder,
                                         const FreezeOptions& options = {},
                                         const LoadOptions& load = {});
+
+/// The same with a model that the program has, such as one that it trains, in place of the
+/// folder's:
+///
+/// ```cpp
+/// auto loaded = posenc::load_seq2seq("models/whisper-tiny");
+/// auto whisper = posenc::load_speech_recognizer("models/whisper-tiny", loaded.model);
+/// ```
+///
+/// The model has to be in eval mode where it transcribes. Results are those of the frozen model,
+/// but for rounding, which the batch may change.
+SpeechRecognizer load_speech_recognizer(const std::string& folder, const Transformer& model);
 
 /// Prints the class and its main options on one line.
 std::ostream& operator<<(std::ostream& stream, const SpeechRecognizer& recognizer);

@@ -9,6 +9,7 @@
 
 namespace posenc::platform {
 
+bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 void reserve_standard_descriptors() {

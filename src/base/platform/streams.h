@@ -9,6 +9,7 @@
 // Standard input, output and error, and files that are read as a stream.
 namespace posenc::platform {
 
+bool stdout_is_terminal();
 bool stderr_is_terminal();
 
 /// A program may be started without standard input, output or error. The next file that it opens,
