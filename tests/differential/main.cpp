@@ -40,9 +40,9 @@ void run(const std::string& from, const std::string& to) {
                            saved_seq2seq_ops(), sequence_attention_ops(),
                            sentence_ops(),      sentence_text_ops(),
                            seq2seq_ops(),       sinusoid_ops(),
-                           training_ops(),      vision_ops(),
-                           whisper_ops(),       relative_ops(),
-                           search_ops()})
+                           training_ops(),      speech_ops(),
+                           vision_ops(),        whisper_ops(),
+                           relative_ops(),      search_ops()})
     ops.insert(some.begin(), some.end());
   const SafetensorsFile file = load_safetensors(from);
   const auto cases = Json::parse(file.metadata.at("cases"));

@@ -55,6 +55,7 @@ Ops seq2seq_ops();
 Ops sequence_attention_ops();
 Ops sinusoid_ops();
 Ops training_ops();
+Ops speech_ops();
 Ops vision_ops();
 Ops whisper_ops();
 
