@@ -21,7 +21,7 @@ import torch
 
 from harness import Draw, Failure, Programs, drawn
 
-AREAS = ["attention", "bfloat16", "chat_templates", "decoders", "decoder_texts", "layers", "formats", "translation", "embeddings", "encoders", "outputs", "pairs", "published", "relative", "rerank", "saved", "saved_heads", "saved_sentences", "saved_seq2seq", "encoder_embeddings", "encoded", "optimizers", "functions", "generation", "heads", "int8", "jina_bert", "labels", "lora", "multivector", "rotary", "searches", "sentence_texts", "sentences", "seq2seq", "seq2seq_nulls", "sinusoids", "sparse", "speech", "speech_parts", "vision", "whisper_logits"]
+AREAS = ["attention", "bfloat16", "chat_templates", "decoders", "decoder_texts", "layers", "formats", "translation", "embeddings", "encoders", "outputs", "pairs", "published", "relative", "rerank", "saved", "saved_heads", "saved_sentences", "saved_seq2seq", "encoder_embeddings", "encoded", "optimizers", "functions", "generation", "heads", "int8", "jina_bert", "labels", "lora", "multivector", "rotary", "searches", "sentence_texts", "sentences", "seq2seq", "seq2seq_nulls", "sinusoids", "sparse", "speech", "speech_parts", "speech_texts", "vision", "whisper_logits"]
 DRAWN = ["frozen", "modules", "training"]  # the driver draws the cases itself and has both sides
 
 
