@@ -7,7 +7,7 @@
     tools/plot.py window --out relative_window.png
     tools/plot.py error --out error_over_position.png
     tools/plot.py positions --model FOLDER --out learned_positions.png
-    tools/plot.py speech [SOUND] --out log_mel.png
+    tools/plot.py speech [SOUND [--model FOLDER]] --out log_mel.png
     tools/plot.py pronounce build/pronounce/curve.jsonl --out curve.png
 
 The numbers come from the program --posenc, from a model's file, or from the curves that posenc-pronounce wrote. The
@@ -80,17 +80,22 @@ class Program:
     def __init__(self, binary: str, folder: str):
         self.binary, self.folder = binary, Path(folder)
 
+    def call(self, *words: object) -> str:
+        """What the command prints."""
+        try:
+            run = subprocess.run([self.binary, *map(str, words)], capture_output=True, text=True)
+        except OSError as error:
+            raise Refused(f"{self.binary}: cannot be run: {error.strerror}; `make build` builds it") from None
+        if run.returncode != 0:
+            raise Refused(run.stderr.strip())
+        return run.stdout
+
     def run(self, *words: object, **tensors: np.ndarray) -> "tuple[dict[str, np.ndarray], dict[str, str]]":
         """The tensors and the metadata that the command writes; `tensors` is the file `in.safetensors` that it may read."""
         out = self.folder / "out.safetensors"
         if tensors:
             save_file(tensors, self.folder / "in.safetensors")
-        try:
-            run = subprocess.run([self.binary, *map(str, words), "--out", str(out)], stderr=subprocess.PIPE, text=True)
-        except OSError as error:
-            raise Refused(f"{self.binary}: cannot be run: {error.strerror}; `make build` builds it") from None
-        if run.returncode != 0:
-            raise Refused(run.stderr.strip())
+        self.call(*words, "--out", out)
         with safe_open(out, "numpy") as file:
             return load_file(out), file.metadata() or {}
 
@@ -425,12 +430,23 @@ def vowels() -> np.ndarray:
     return (np.concatenate(sounds) / np.abs(sounds).max() + noise).astype(np.float32)
 
 
+def draw_words(axes, words: "list[dict[str, object]]") -> None:
+    """Each below its part of the spectrogram, in two rows by turns, between lines where it begins and ends."""
+    below = axes.get_xaxis_transform()
+    for number, word in enumerate(words):
+        for moment in (word["start"], word["end"]):
+            axes.axvline(moment, color="white", linewidth=0.6, alpha=0.7)
+        axes.text((word["start"] + word["end"]) / 2, -0.13 - 0.075 * (number % 2), word["text"].strip(), transform=below, ha="center", va="top", fontsize=10)
+
+
 def speech(program: Program, options: argparse.Namespace) -> Pictures:
     (program.folder / "preprocessor_config.json").write_text("{}")
+    if options.model and not options.sound:
+        raise Refused("--model must come with a sound")
     path = options.sound or program.folder / "vowels.npy"
     if options.sound is None:
         np.save(path, vowels())
-    features, _ = program.run("transcribe", program.folder, "--in", path, "--features")
+    features, _ = program.run("transcribe", options.model or program.folder, "--in", path, "--features")
     frames = int(features["attention_mask"].sum())
     if not frames:
         raise Refused(f"{path}: must have samples. Got 0")
@@ -446,6 +462,11 @@ def speech(program: Program, options: argparse.Namespace) -> Pictures:
     drawn = image(bottom, mel, origin="lower", extent=(0, frames / 100, -0.5, len(mel) - 0.5))
     bottom.xaxis.set_major_locator(MaxNLocator())
     bottom.set(xlabel="Seconds", ylabel="Filter, equally far apart in mel", title="Log-mel spectrogram that Whisper reads")
+    if options.model:
+        found = json.loads(program.call("transcribe", options.model, "--in", path, "--timestamps", "word"))
+        draw_words(bottom, [word for segment in found["segments"] for word in segment["words"]])
+        bottom.xaxis.labelpad = 44
+        bottom.set_title("What Whisper reads, and the words that it writes")
     fig.colorbar(drawn, ax=fig.axes, label="(log10 of the energy + 4) / 4", pad=0.02)
     return {options.out: fig}
 
@@ -583,6 +604,7 @@ def arguments() -> argparse.ArgumentParser:
     add("window", window_table, "the table of a Swin window, and the bias of its patches")
     sub = add("speech", speech, "a sound and its log-mel spectrogram")
     sub.add_argument("sound", type=Path, nargs="?", help="a WAV file, or an array at 16,000 Hz; default: five vowels")
+    sub.add_argument("--model", type=Path, help="the folder of a Whisper, whose words are below the spectrogram")
     add("error", error_over_position, "the error of float32 tables relative to the formula, by position")
     sub = add("positions", learned_positions, "cosines between the positions of a trained table, next to those of a sinusoid")
     sub.add_argument("--model", type=Path, required=True, help="a folder with the model.safetensors of a BERT")
