@@ -1,5 +1,6 @@
 #include "speech/recognition.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
@@ -55,8 +56,11 @@ bool has_timestamps(const RecognitionSettings& settings, const SoundFrames& fram
   return has;
 }
 
+// None where nothing is drawn.
 at::Generator generator_of(const RecognitionSettings& settings) {
   using namespace torch_internals;
+  const auto draws = [](const Attempt& attempt) { return attempt.temperature > 0.0; };
+  if (std::ranges::none_of(settings.attempts, draws)) return {};
   return seeded_cpu_generator(settings.seed ? *settings.seed
                                             : CpuGenerator(default_cpu_generator()).random64());
 }
@@ -287,6 +291,7 @@ std::vector<int64_t> detect_languages(const EncodedWindows& encoded,
 
 void recognize(const SpeechModel& model, const RecognitionSettings& settings,
                const Sounds& sounds) {
+  const at::NoGradGuard no_grad;
   Recognition(model, settings, sounds).run();
 }
 

@@ -14,7 +14,7 @@ TEXT = ["the cat sat on the mat, and the dog did not", "Where is it? (There.) \"
         "it's a cat; don't - you - see [this] {that}", "¿dónde está? ¡aquí!", "“quoted” words… and 12.5 % of 300"]  # fmt: skip
 
 
-def tokenizer(draw: Draw, folder: Path, languages: "list[str]", multilingual: bool, timestamps: int) -> "dict[str, int]":
+def tokenizer(draw: Draw, folder: Path, languages: "list[str]", timestamps: int) -> "dict[str, int]":
     """Trains a byte-level BPE with Whisper's special tokens and timestamps; returns the ids of the added tokens."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -33,17 +33,18 @@ def tokenizer(draw: Draw, folder: Path, languages: "list[str]", multilingual: bo
     return {name: own.convert_tokens_to_ids(name) for name in names} | {"size": len(own)}
 
 
-def folder(draw: Draw, path: Path, multilingual: "bool | None" = None):
+def folder(draw: Draw, path: Path, languages: "list[str] | None" = None, positions: "int | None" = None):
     """Writes a folder; returns its model, tokenizer and feature extractor as transformers loads them."""
-    multilingual = draw.coin(0.8) if multilingual is None else multilingual
+    multilingual = draw.coin(0.8) if languages is None else bool(languages)
     seconds = draw.choice([1, 1, 2])
-    languages = draw.sample(LANGUAGES, draw.randint(1, 5)) if multilingual else []
-    ids = tokenizer(draw, path, languages, multilingual, 50 * seconds + 1)
+    if languages is None:
+        languages = draw.sample(LANGUAGES, draw.randint(1, 5)) if multilingual else []
+    ids = tokenizer(draw, path, languages, 50 * seconds + 1)
     end, bins = ids["<|endoftext|>"], draw.choice([80, 80, 5, 16])
     config = transformers.WhisperConfig(
         vocab_size=ids["size"], num_mel_bins=bins, d_model=8 * draw.randint(1, 4), encoder_layers=draw.randint(1, 2), decoder_layers=draw.randint(1, 3),
         encoder_attention_heads=2, decoder_attention_heads=draw.choice([1, 2, 4]), encoder_ffn_dim=draw.randint(4, 40), decoder_ffn_dim=draw.randint(4, 40),
-        max_source_positions=50 * seconds, max_target_positions=draw.randint(16, 48), pad_token_id=end, bos_token_id=end, eos_token_id=end,
+        max_source_positions=50 * seconds, max_target_positions=positions or draw.randint(16, 48), pad_token_id=end, bos_token_id=end, eos_token_id=end,
         decoder_start_token_id=ids["<|startoftranscript|>"], begin_suppress_tokens=None, suppress_tokens=None, median_filter_width=draw.choice([3, 7]),
         init_std=0.02)  # fmt: skip
     model = transformers.WhisperForConditionalGeneration(config).eval()

@@ -148,13 +148,12 @@ def make_retrieval(folder: Path, live: Path) -> None:
     (router / "router_config.json").write_text(json.dumps({"types": types, "structure": routes, "parameters": {}}))
 
 
-def make_sound(folder: Path) -> None:
-    """Writes speech.wav, and models/whisper-tiny with the settings of its features alone."""
-    with wave.open(str(folder / "speech.wav"), "wb") as file:
-        file.setparams((1, 2, 8000, 0, "NONE", ""))
-        file.writeframes(bytes(range(256)) * 100)
-    (folder / "models" / "whisper-tiny").mkdir()
-    (folder / "models" / "whisper-tiny" / "preprocessor_config.json").write_text("{}")
+def make_sounds(folder: Path) -> None:
+    """Writes files of sound."""
+    for name in ("speech", "one", "two"):
+        with wave.open(str(folder / f"{name}.wav"), "wb") as file:
+            file.setparams((1, 2, 8000, 0, "NONE", ""))
+            file.writeframes(bytes(range(256)) * 100)
 
 
 class Commands(unittest.TestCase):
@@ -207,6 +206,8 @@ class Commands(unittest.TestCase):
                                 "bert-large-uncased": "masked", "colbertv2.0": "colbert", "ms-marco-MiniLM-L6-v2": "reranker"}.items():  # fmt: skip
                 (folder / "models" / model).symlink_to(live / "encoder" / made)
             (folder / "models" / "gpt2").symlink_to(live / "llama" / "story")
+            for model in ("whisper-tiny", "whisper-small"):
+                (folder / "models" / model).symlink_to(live / "whisper")
             chats = shutil.copytree(live / "llama" / "story", folder / "models" / "Qwen3-0.6B")
             (chats / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}\n{% endfor %}")
             (folder / "settings.json").write_text('{"preset": "mpt", "dtype": "float32", "bias_max": 8, "heads": 12, "keys": 64}')
@@ -219,7 +220,7 @@ class Commands(unittest.TestCase):
             make_adapter(folder)
             make_sentences(folder)
             make_retrieval(folder, live)
-            make_sound(folder)
+            make_sounds(folder)
             ran = 0
             for where, line in shell_lines():
                 used = [command for command in commands(line) if Path(command[0]).name == "posenc"]

@@ -141,11 +141,12 @@ class Documented : public ::testing::Test {
       std::filesystem::create_symlink(file.path(), "models/Qwen3-0.6B" / file.path().filename());
     std::ofstream("models/Qwen3-0.6B/chat_template.jinja")
         << "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";
-    std::filesystem::create_directory("models/whisper-tiny");
-    std::ofstream("models/whisper-tiny/preprocessor_config.json") << "{}";
-    std::ofstream("speech.wav", std::ios::binary)
-        << std::string("RIFF\0\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0", 28)
-        << std::string("\x80\x3e\0\0\2\0\x10\0data\0\0\0\0", 16) << std::string(16000, '\1');
+    std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/whisper", "models/whisper-tiny");
+    for (const char* name : {"speech.wav", "one.wav", "two.wav"}) {
+      std::ofstream(name, std::ios::binary)
+          << std::string("RIFF\0\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0", 28)
+          << std::string("\x80\x3e\0\0\2\0\x10\0data\0\0\0\0", 16) << std::string(16000, '\1');
+    }
     torch::manual_seed(0);
     example_.run(given_);
   }
