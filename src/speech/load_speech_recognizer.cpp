@@ -5,6 +5,7 @@
 
 #include "models/frozen/frozen_folder.h"
 #include "models/seq2seq/generation_config.h"
+#include "posenc/base/error.h"
 #include "posenc/inference/encoded_sources.h"
 #include "speech/speech_recognizer.h"
 
@@ -41,8 +42,10 @@ auto value_or_reason(const Read& read, std::string& reason) -> std::optional<dec
     return read();
   } catch (const c10::Error& error) {
     reason = error.what_without_backtrace();
-    return std::nullopt;
+  } catch (const Error& error) {
+    reason = error.what();
   }
+  return std::nullopt;
 }
 
 // The parts but the model, for one with these options.

@@ -249,6 +249,11 @@ class Others(PlotTest):
         step = (15 + 27 * np.log(8) / np.log(6.4)) / 81  # mel from one filter to the next; 1,000 Hz is 15
         self.assertTrue((drawn[:, 2:-2].argmax(0) == round(15 / step) - 1).all())
         self.assertEqual(len(self.figures("speech", "--out", "s.png")["s"].axes), 3)
+        words = [{"text": f" {number}", "start": 0.1 * number, "end": 0.1 * number + 0.05} for number in range(3)]
+        axes = plot.figure(300, 200).subplots()
+        plot.draw_words(axes, words)
+        self.assertEqual([(text.get_text(), round(text.get_position()[0], 3)) for text in axes.texts], [("0", 0.025), ("1", 0.125), ("2", 0.225)])
+        self.refused("--model must come with a sound", "speech", "--model", self.folder, "--out", "s.png")
         np.save(path, np.zeros(0))
         self.refused("must have samples. Got 0", "speech", path, "--out", "s.png")
 

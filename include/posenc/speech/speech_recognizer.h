@@ -85,7 +85,7 @@ class SpeechRecognizer {
   const FrozenTransformer& model() const;
   /// The tokenizer.
   ///
-  /// Errors: TokenizerError for a folder without one.
+  /// Errors: c10::ValueError for a folder without one.
   const Tokenizer& tokenizer() const;
   /// What the features are.
   const LogMelOptions& feature_options() const;
