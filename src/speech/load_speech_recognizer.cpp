@@ -13,8 +13,6 @@ namespace posenc {
 namespace speech {
 namespace {
 
-constexpr const char* kLoad = "load_speech_recognizer";
-
 class OfSources : public EncodedWindows {
  public:
   explicit OfSources(EncodedSources sources) : sources_(std::move(sources)) {}
@@ -49,9 +47,9 @@ auto value_or_reason(const Read& read, std::string& reason) -> std::optional<dec
 }
 
 // The parts but the model, for one with these options.
-RecognizerParts parts_of(const std::string& folder, const Settings& file,
-                         const TransformerOptions& model) {
+RecognizerParts parts_of(const std::string& folder, const TransformerOptions& model) {
   constexpr int64_t kMost = 1 << 20;
+  const Settings file("SpeechRecognizer", folder + "/config.json");
   const auto& features = model.src_features();
   TORCH_CHECK_VALUE(features, file.where(), "the model must be one of speech. Got model_type ",
                     file.text("model_type", ""));
@@ -88,16 +86,16 @@ void set_model(RecognizerParts& parts, const Model& model) {
 SpeechRecognizer load_speech_recognizer(const std::string& folder, const FreezeOptions& options,
                                         const LoadOptions& load) {
   const FrozenSeq2Seq loaded = load_and_freeze_seq2seq(folder, options, load);
-  auto parts = speech::parts_of(folder, loaded.config, loaded.model.options());
+  auto parts = speech::parts_of(folder, loaded.model.options());
   speech::set_model(parts, loaded.model);
   parts.frozen = loaded.model;
   return SpeechRecognizer(std::make_shared<const speech::RecognizerParts>(std::move(parts)));
 }
 
 SpeechRecognizer load_speech_recognizer(const std::string& folder, const Transformer& model) {
-  const Settings config(speech::kLoad, folder + "/config.json");
-  TORCH_CHECK_VALUE(!model.is_empty(), "[", speech::kLoad, "] model must not be an empty holder");
-  auto parts = speech::parts_of(folder, config, model->options);
+  TORCH_CHECK_VALUE(!model.is_empty(),
+                    "[load_speech_recognizer] model must not be an empty holder");
+  auto parts = speech::parts_of(folder, model->options);
   speech::set_model(parts, model);
   return SpeechRecognizer(std::make_shared<const speech::RecognizerParts>(std::move(parts)));
 }

@@ -138,7 +138,7 @@ RecognitionSettings settings_of(const RecognizerParts& parts, const TranscribeOp
   if (!options.prompt().empty()) {
     TORCH_CHECK_VALUE(!overrides.contains("prompt_ids"), "[", kClass,
                       "] prompt must not be given with prompt_ids");
-    overrides["prompt_ids"] = {prompt_tokens(parts.tokenizer_or_error(), options.prompt()),
+    overrides["prompt_ids"] = {json_of(prompt_tokens(parts.tokenizer_or_error(), options.prompt())),
                                "prompt"};
   }
   return recognition_settings(parts.generation, parts.config, overrides, parts.sizes,

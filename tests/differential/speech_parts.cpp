@@ -93,7 +93,7 @@ StateDict prefix(const Json& options, const StateDict&) {
   const auto detected = detects ? std::optional<int64_t>(options.at("detected")) : std::nullopt;
   const Tokens initial = speech::initial_tokens(settings, 0, 1, options.at("timestamps"), detected);
   std::vector<Tokens> texts = speech::first_texts(settings);
-  for (const Tokens& text : options.at("texts")) texts.push_back(text);
+  for (const Json& text : options.at("texts")) texts.push_back(text.get<Tokens>());
   const bool conditions = texts.empty() || options.at("texts").empty()
                               ? settings.conditions_first
                               : settings.conditions && options.at("is_low").get<bool>();

@@ -211,7 +211,7 @@ class Transcribe(unittest.TestCase):
         self.refused([short], "--timestamps", "word", "--set", "return_timestamps=true", says="--set return_timestamps must not be given with --timestamps", status=2)
         self.refused([short, long], "--out", self.folder / "out.srt", says="--in must be one file for subtitles", status=2)
         self.refused([short], "--out", self.folder / "out.vtt", "--timestamps", "none", says="--timestamps must not be none for subtitles", status=2)
-        self.refused([short], "--out", self.model / "config.json", says="must not be a file of the model's folder")
+        self.refused([short], "--out", self.model / "config.json", says="must not be a file that is read")
         self.refused([short], "--out", short, says="must not be a file that is read")
 
     def test_folders_that_are_refused(self):

@@ -214,6 +214,13 @@ void read_timestamps(const Settings& settings, RecognitionSettings& result) {
 
 }  // namespace
 
+json json_of(const Tokens& tokens) {
+  json list = json::array();
+  for (const int64_t token : tokens)
+    list.push_back(token < 0 ? json(token) : json(static_cast<uint64_t>(token)));
+  return list;
+}
+
 SettingOverrides overrides_of(const TranscribeOptions& options) {
   SettingOverrides overrides;
   const Settings given = Settings::parse("SpeechRecognizer", "settings", options.settings());
@@ -237,7 +244,8 @@ SettingOverrides overrides_of(const TranscribeOptions& options) {
     overrides["return_timestamps"] = {*options.timestamps() != Timestamps::None, "timestamps"};
   if (!options.temperatures().empty())
     overrides["temperature"] = {options.temperatures(), "temperatures"};
-  if (!options.prompt_ids().empty()) overrides["prompt_ids"] = {options.prompt_ids(), "prompt_ids"};
+  if (!options.prompt_ids().empty())
+    overrides["prompt_ids"] = {json_of(options.prompt_ids()), "prompt_ids"};
   return overrides;
 }
 

@@ -65,6 +65,9 @@ RecognitionSettings recognition_settings(Settings settings, const Settings& conf
                                          const SettingOverrides& overrides, const ModelSizes& sizes,
                                          bool words);
 
+/// Tokens as a file of settings has them, as numbers without a sign.
+nlohmann::json json_of(const Tokens& tokens);
+
 /// The settings that the options set, as errors call them. Throws c10::ValueError for `settings`
 /// that are no JSON object.
 SettingOverrides overrides_of(const TranscribeOptions& options);
