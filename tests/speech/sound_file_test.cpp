@@ -106,8 +106,9 @@ TEST(ReadWav, AFileThatShrinksIsTruncated) {
   EXPECT_EQ(stored.frames, 300000);
   std::filesystem::resize_file(dir / "x", 400000);
   std::vector<float> samples(300000);
-  EXPECT_CONTAINS(refusal([&] { sound::read_samples(file, stored, samples.data()); }),
-                  "Truncated: " + (dir / "x") + ": ended at byte 400000 of the 600044 that it had");
+  EXPECT_CONTAINS(
+      refusal([&] { sound::read_samples(file, stored, 0, stored.frames, samples.data()); }),
+      "Truncated: " + (dir / "x") + ": ended at byte 400000 of the 600044 that it had");
 }
 
 TEST(ReadWav, ErrorsNameTheFunctionAndTheFile) {
@@ -141,7 +142,7 @@ TEST(ReadWav, DamagedFilesAreErrors) {
     try {
       const auto stored = sound::find_wav(file);
       std::vector<float> samples(stored.channels * stored.frames);
-      sound::read_samples(file, stored, samples.data());
+      sound::read_samples(file, stored, 0, stored.frames, samples.data());
     } catch (const WeightsError&) {
     }
   }
