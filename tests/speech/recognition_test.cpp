@@ -107,14 +107,16 @@ nlohmann::json folder() {
           {"max_length", 10}};
 }
 
+// Of files and options as text, as they come.
 RecognitionSettings settings(const nlohmann::json& overrides, bool words = false,
-                             const nlohmann::json& changes = nlohmann::json::object()) {
+                             const nlohmann::json& changes = nullptr) {
   nlohmann::json generation = folder();
-  generation.update(changes);
+  if (changes.is_object()) generation.update(changes);
   SettingOverrides given;
-  for (const auto& [name, value] : overrides.items()) given[name] = {value, name};
-  return recognition_settings(settings_of_generation(Settings::of_object("test", generation)),
-                              Settings::of_object("test", nlohmann::json::object()), given,
+  for (const auto& [name, value] : overrides.items())
+    given[name] = {nlohmann::json::parse(value.dump()), name};
+  const auto file = [](const std::string& text) { return Settings::parse("test", "file", text); };
+  return recognition_settings(settings_of_generation(file(generation.dump())), file("{}"), given,
                               {kVocab, 1, 24, 1, 1}, words);
 }
 
@@ -292,8 +294,7 @@ TEST(Recognition, ACallbackEndsASound) {
 }
 
 void refused(const std::string& message, const nlohmann::json& overrides,
-             const nlohmann::json& changes = nlohmann::json::object(), int64_t frames = 50,
-             bool words = false) {
+             const nlohmann::json& changes = nullptr, int64_t frames = 50, bool words = false) {
   Script script;
   script.texts[{0.0F, 0}] = {1};
   Calls calls;
