@@ -318,7 +318,10 @@ inline std::vector<FreezableModel> freezable_tasks() {
                           TransformerEncoderOptions(layer, 2).norm(true))
         .causal(true);
   };
+  EncoderOptions gpt2 = language_model(causal, 9);
+  gpt2.embeddings()->types_from_tokens(true);
   return {
+      of_decoder("tied, with tokens as types", DecoderOptions(gpt2).tied(true)),
       of_classifier("labels",
                     ClassifierOptions(encoder, head::Kind::Sequence,
                                       EncoderHeadOptions(8, 3).rows(head::Rows::Mean).dense(5)),

@@ -140,8 +140,7 @@ ConvertedWeight WeightConverter::convert(const at::Tensor& weight, const at::Ten
   if (is_whole) whole_.emplace(key, made);
   OwnBytes& own = bytes_[key];
   own.bytes += inference::bytes(made);
-  // A table in float32 is still shared.
-  own.is_beside = options_.weights() == WeightDtype::Float32 && tables_.contains(key);
+  own.is_beside = kept_.contains(key);  // such as a table in float32, which is still shared
   return made;
 }
 

@@ -63,6 +63,8 @@ class WeightConverter {
   /// tensor of these sizes. `name` is its own in a file, after that of the parameter `source`.
   at::Tensor computed(const at::Tensor& source, const std::string& name, at::IntArrayRef sizes,
                       const std::function<at::Tensor()>& compute);
+  /// The frozen model reads this parameter in float32, whatever products are made of it later.
+  void keep(const at::Tensor& source) { kept_.insert(source.unsafeGetTensorImpl()); }
   /// The frozen model has what was converted or computed in place of this parameter, or nothing.
   void leave_out(const at::Tensor& source) {
     if (source.defined()) left_out_.insert(source.unsafeGetTensorImpl());

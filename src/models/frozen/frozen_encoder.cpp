@@ -85,9 +85,9 @@ struct FrozenEncoderParts {
   }
 
   // Of the tables only the size is kept where the rows are converted. Tokens that are also rows of
-  // token types stay in float32.
+  // token types stay in float32, also beside an output layer that is converted.
   void convert_tokens(WeightConverter& convert) {
-    if (embeddings_options->types_from_tokens()) return;
+    if (embeddings_options->types_from_tokens()) return convert.keep(embeddings.tokens);
     tokens = convert.table(embeddings.tokens);
     if (tokens)
       embeddings.tokens =
