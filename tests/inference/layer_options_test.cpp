@@ -207,8 +207,10 @@ TEST(LayerOptions, FrozenEncodersMixByFourier) {
       EXPECT_TRUE(bit_equal(got, first)) << threads;
     }
     EXPECT_TRUE(first.allclose(encoder->forward(x, mask), 1e-4, 1e-5));
-    EXPECT_ERROR(frozen.forward(x, AttentionMask::causal()), c10::ValueError,
-                 "mask must be of keys only with Mixing::Fourier");
+    EXPECT_ERROR(
+        frozen.forward(x, AttentionMask::causal()), c10::ValueError,
+        "mask must be of keys only with Mixing::Fourier, which mixes all tokens. Got one of "
+        "causal()");
   }
 }
 

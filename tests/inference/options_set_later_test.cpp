@@ -96,7 +96,8 @@ TEST(OptionsSetLater, TermsOfStacksAreReadOrRefused) {
   encoder->options.alibi(relative::Alibi{});
   EXPECT_ERROR(freeze(encoder), c10::ValueError,
                "[freeze] layers.0 must be of Mixing::Attention without a bottleneck, disentangled "
-               "or Transformer-XL's attention, since the stack has alibi. Got another");
+               "or Transformer-XL's attention, since the stack has alibi. Got disentangled "
+               "attention");
 }
 
 TEST(OptionsSetLater, TheAxisOfHeadsIsRefused) {

@@ -70,7 +70,8 @@ torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::
   check_grid("FrozenTransformerEncoder", model.options, inputs.grid, length);
   TORCH_CHECK_VALUE(!layers.needs_key_masks || AttentionMaskAccess::without_keys(mask).is_none(),
                     "[FrozenTransformerEncoder] mask must be of keys only with Mixing::Fourier, "
-                    "which mixes all tokens. Got another mask");
+                    "which mixes all tokens. Got one of ",
+                    AttentionMaskAccess::other_makers(mask));
   const auto& transformer_xl = layer.transformer_xl();
   TORCH_CHECK_VALUE(!inputs.segments.defined() || (transformer_xl && transformer_xl->segments()),
                     "[FrozenTransformerEncoder] segments must be undefined without "

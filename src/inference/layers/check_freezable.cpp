@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "core/print_fields.h"
 #include "inference/attention/attention.h"
 #include "inference/layers/module_parts.h"
 #include "inference/layers/torch_fields.h"
@@ -182,6 +183,13 @@ const char* term_of(const Stack& stack) {
   return nullptr;
 }
 
+std::string mixing_name(const TransformerLayerOptions& options) {
+  if (options.bottleneck()) return "a bottleneck";
+  if (options.disentangled()) return "disentangled attention";
+  if (options.transformer_xl()) return "Transformer-XL's attention";
+  return "Mixing::" + std::string(fields::name_of_enumerator(options.mixing()));
+}
+
 // A module adds a stack's terms to the scores of every attention, a frozen model to those of some.
 template <typename Layer>
 void check_term(const std::string& name, const Layer& layer, const char* term) {
@@ -190,7 +198,7 @@ void check_term(const std::string& name, const Layer& layer, const char* term) {
   TORCH_CHECK_VALUE(!layer.self_attn.is_empty() && !options.bottleneck(), "[freeze] ", name,
                     " must be of Mixing::Attention without a bottleneck, disentangled or "
                     "Transformer-XL's attention, since the stack has ",
-                    term, ". Got another");
+                    term, ". Got ", mixing_name(options));
 }
 
 template <typename Layer, typename Stack>

@@ -318,6 +318,19 @@ AttentionMask AttentionMaskAccess::without_keys(const AttentionMask& mask) {
   return rest;
 }
 
+std::string AttentionMaskAccess::other_makers(const AttentionMask& mask) {
+  const bool is_window = mask.first_.has_value() || !mask.windows_.empty();
+  const bool is_causal = mask.causal_ && (!mask.first_ || *mask.causal_ != -*mask.first_);
+  std::string names;
+  for (const auto& [is_there, name] :
+       {std::pair(is_causal, "causal()"), std::pair(is_window, "window()"),
+        std::pair(!mask.allowed_.empty(), "allowed()"),
+        std::pair(!mask.biases_.empty(), "additive()"),
+        std::pair(!mask.slopes_.empty(), "slopes()")})
+    if (is_there) names += (names.empty() ? "" : " & ") + std::string(name);
+  return names;
+}
+
 AttentionMask AttentionMaskAccess::with_padding(const AttentionMask& mask, const at::Tensor& keys) {
   AttentionMask told = without_keys(mask);
   told.padding_ = keys;

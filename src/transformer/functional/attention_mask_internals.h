@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "posenc/positions/relative/scores.h"
 #include "posenc/transformer/functional/attention_mask.h"
 
@@ -34,6 +36,8 @@ struct AttentionMaskAccess {
 
   /// The mask without the tensors that padding_keys() combines.
   static AttentionMask without_keys(const AttentionMask& mask);
+  /// The makers of the parts that this leaves: `causal() & slopes()`.
+  static std::string other_makers(const AttentionMask& mask);
 
   /// The mask without these, told that padding_keys() are `keys` nevertheless: what else it
   /// consists of may hide padding, or some of it.

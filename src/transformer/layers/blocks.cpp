@@ -101,7 +101,8 @@ class StepRun {
                       "weights. Got Mixing::Fourier");
     TORCH_CHECK_VALUE(AttentionMaskAccess::without_keys(call_.mask).is_none(),
                       "[TransformerEncoderLayer] mask must be of keys only with Mixing::Fourier, "
-                      "which mixes all tokens. Got another mask");
+                      "which mixes all tokens. Got one of ",
+                      AttentionMaskAccess::other_makers(call_.mask));
     return batch_first([](const at::Tensor& x) { return functional::fourier_mixing(x); });
   }
   at::Tensor operator()(const Network& own) const { return run(own, x_); }

@@ -295,8 +295,10 @@ TEST(EncoderLayerOptions, FourierMixesTokensAndChannels) {
   }
   auto layer = TransformerEncoderLayer(options());
   const auto x = torch::randn({2, 7, 6});
-  EXPECT_ERROR(layer->forward(x, AttentionMask::causal()), c10::ValueError,
-               "mask must be of keys only with Mixing::Fourier, which mixes all tokens");
+  EXPECT_ERROR(layer->forward(x, AttentionMask::causal() & AttentionMask::window(2)),
+               c10::ValueError,
+               "mask must be of keys only with Mixing::Fourier, which mixes all tokens. Got one of "
+               "causal() & window()");
   EXPECT_ERROR(layer->forward_with_weights(x), c10::ValueError,
                "mixing must be Mixing::Attention for attention weights. Got Mixing::Fourier");
 }
