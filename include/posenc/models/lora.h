@@ -75,13 +75,16 @@ struct LoraConfig {
   /// An adapter of that rank.
   LoraConfig(int64_t r = 8) : r_(r) {}
 
-  TORCH_ARG(int64_t, r);                 ///< the rank
-  TORCH_ARG(double, alpha) = 8.0;        ///< the factor of the product, times r
-  TORCH_ARG(bool, rslora) = false;       ///< divides alpha by the root of r
-  TORCH_ARG(bool, dora) = false;         ///< trains the length of each row apart
-  TORCH_ARG(double, dropout) = 0.0;      ///< of the input of A, in training
-  TORCH_ARG(bool, lora_bias) = false;    ///< whether B has a bias
-  TORCH_ARG(LoraTargets, targets) = {};  ///< what it acts on
+  TORCH_ARG(int64_t, r);               ///< the rank
+  TORCH_ARG(double, alpha) = 8.0;      ///< the factor of the product, times r
+  TORCH_ARG(bool, rslora) = false;     ///< divides alpha by the root of r
+  TORCH_ARG(bool, dora) = false;       ///< trains the length of each row apart
+  TORCH_ARG(double, dropout) = 0.0;    ///< of the input of A, in training
+  TORCH_ARG(bool, lora_bias) = false;  ///< whether B has a bias
+  /// Whether weights that it acts on are (in, out), as in GPT-2: for PEFT, which would warn; here
+  /// the model says so.
+  TORCH_ARG(bool, fan_in_fan_out) = false;
+  TORCH_ARG(LoraTargets, targets) = {};                                       ///< what it acts on
   TORCH_ARG(LoraTargets, exclude) = LoraTargets(std::vector<std::string>());  ///< what it does not
   TORCH_ARG(Pattern, rank_pattern) = {};         ///< r of some modules; the first match counts
   TORCH_ARG(Pattern, alpha_pattern) = {};        ///< alpha of some modules

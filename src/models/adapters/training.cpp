@@ -138,13 +138,18 @@ void LoraTrainingState::find_targets() {
     const Place place = place_of(*model.module, item.value());
     const bool is_output = model.heads.contains(item.key()) && place.name.ends_with("head.weight");
     if (is_all && (is_output || !place.parameter.defined() || is_table(place))) continue;
-    TORCH_CHECK_VALUE(place.parameter.defined() && !model.changes.contains(item.key()) &&
-                          can_train(*model.module, place),
-                      "[", kAdd,
-                      "] a target must be a linear layer of an attention, of a "
-                      "feed-forward network or of a pooler, which the model has as its file does. "
-                      "Got ",
-                      module);
+    // A weight that the file has as (in, out) is (out, in) here, as those of the adapter are.
+    const auto change = model.changes.find(item.key());
+    const bool is_changed = change != model.changes.end();
+    const bool is_turned = is_changed && change->second.change() == KeySource::Change::Transpose;
+    if (is_turned) config.fan_in_fan_out(true);
+    TORCH_CHECK_VALUE(
+        place.parameter.defined() && (!is_changed || is_turned) && can_train(*model.module, place),
+        "[", kAdd,
+        "] a target must be a linear layer of an attention, of a "
+        "feed-forward network or of a pooler, which the model has as its file does. "
+        "Got ",
+        module);
     targets.push_back({module, place, {}, {}, {}});
   }
   TORCH_CHECK_VALUE(!targets.empty(), "[", kAdd,

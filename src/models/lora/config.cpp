@@ -26,16 +26,16 @@ constexpr const char* kReader = "read_lora_config";
 constexpr uint64_t kMostText = 16'000'000;
 constexpr int64_t kLargestRank = 1 << 20;
 
-// What does not change what a trained adapter computes: PEFT has fan_in_fan_out by the class of a
-// layer, whatever the file says.
+// What does not change what a trained adapter computes.
 constexpr const char* kIgnored[] = {
-    "auto_mapping",      "corda_config",      "eva_config",   "fan_in_fan_out", "inference_mode",
-    "init_lora_weights", "loftq_config",      "lora_dropout", "lora_ga_config", "megatron_core",
-    "peft_version",      "qalora_group_size", "revision",     "runtime_config", "velora_config"};
+    "auto_mapping",      "corda_config", "eva_config",     "inference_mode", "init_lora_weights",
+    "loftq_config",      "lora_dropout", "lora_ga_config", "megatron_core",  "peft_version",
+    "qalora_group_size", "revision",     "runtime_config", "velora_config"};
 constexpr const char* kRead[] = {"alpha_pattern",
                                  "base_model_name_or_path",
                                  "bias",
                                  "exclude_modules",
+                                 "fan_in_fan_out",
                                  "layers_pattern",
                                  "layers_to_transform",
                                  "lora_alpha",
@@ -391,7 +391,7 @@ Json json_of(const LoraConfig& config) {
   json["use_rslora"] = config.rslora();
   json["use_dora"] = config.dora();
   json["lora_bias"] = config.lora_bias();
-  json["fan_in_fan_out"] = false;
+  json["fan_in_fan_out"] = config.fan_in_fan_out();
   json["rank_pattern"] = object_of(config.rank_pattern());
   json["alpha_pattern"] = object_of(config.alpha_pattern());
   json["layers_to_transform"] = list_or_null(config.layers());
@@ -413,6 +413,7 @@ LoraConfig read_lora_config(const std::string& folder) {
     config.alpha(reader.number("lora_alpha", 8.0)).rslora(reader.flag("use_rslora"));
     config.dora(reader.flag("use_dora")).lora_bias(reader.flag("lora_bias"));
     config.dropout(reader.number("lora_dropout", 0.0));
+    config.fan_in_fan_out(reader.flag("fan_in_fan_out"));
     config.targets(reader.targets("target_modules", LoraTargets()));
     config.exclude(reader.targets("exclude_modules", std::vector<std::string>()));
     config.rank_pattern(reader.pattern("rank_pattern", true));
