@@ -58,6 +58,7 @@ CLI_MAY = {
     "src/models/seq2seq/generation_config.h": "settings of generate(), replaced one at a time",
     "src/models/config/model_folder.h": "the names of weights in a model's folder",
     "src/models/encoder/parts.h": "rows whose frequencies are the same, and may be computed together",
+    "src/models/heads/rows.h": "the second head of DPR's reader, on what the first one was given",
     "src/models/frozen/frozen_folder.h": "an encoder-decoder, frozen, whose settings of generate() the arguments replace",
     "src/models/seq2seq/load.h": "a model whose settings of generate() the arguments replace",
     "src/text/text_generator.h": "options of a TextGenerator whose settings of generate() the arguments replace",

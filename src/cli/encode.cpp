@@ -22,6 +22,7 @@
 #include "cli/weights.h"
 #include "models/config/settings.h"
 #include "models/encoder/parts.h"
+#include "models/heads/rows.h"
 #include "posenc/models/classifier.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/frozen_classifier.h"
@@ -202,10 +203,9 @@ bool is_reader(const EncodeArguments& arguments) {
   const Settings config("posenc encode", file);
   return config.value("architectures") == nlohmann::json::array({"DPRReader"});
 }
-at::Tensor relevance(const EncodeArguments& arguments, const StateDict& given) {
-  const FrozenClassifier model = load_and_freeze_classifier(
-      arguments.folder, arguments.text.freezing, arguments.text.load, head::Kind::Sequence);
-  return forward(model, model.options().encoder(), given, arguments.input).logits.squeeze(1);
+at::Tensor relevance(const EncodeArguments& arguments, const EncoderOutput& out) {
+  EncoderHead head = load_head(arguments.folder, head::Kind::Sequence, arguments.text.load);
+  return head->logits(out.pooled).squeeze(1);
 }
 
 StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& given) {
@@ -218,7 +218,7 @@ StateDict encoded_with_head(const EncodeArguments& arguments, const StateDict& g
   StateDict result = outputs(out.encoder);
   result.insert("logits", out.logits.contiguous());
   if (is_reader(arguments))
-    result.insert("relevance_logits", relevance(arguments, given).contiguous());
+    result.insert("relevance_logits", relevance(arguments, out.encoder).contiguous());
   return result;
 }
 

@@ -40,7 +40,7 @@ constexpr EncoderStructure kDprReaderLayers = {.keys = kDprReaderKeys,
 constexpr HeadStructures kDprReaderHeads = {
     .sequence = {.out = "span_predictor.qa_classifier", .rows = Rows::Pooled, .pooling = Pooling::First,
                  .outputs = 1, .class_ending = "Reader"},
-    .question = {.out = "span_predictor.qa_outputs", .class_ending = "Reader"}};
+    .question = {.out = "span_predictor.qa_outputs", .pooling = Pooling::First, .class_ending = "Reader"}};
 
 // DPR has three classes, of which each has its own prefix.
 constexpr ModelType kDprContext = {.type = "dpr", .embeddings = "bert", .layers = &kDprLayers,

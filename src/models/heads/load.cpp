@@ -7,11 +7,14 @@
 #include "models/encoder/folder.h"
 #include "models/encoder/names.h"
 #include "models/heads/config.h"
+#include "models/heads/rows.h"
 #include "models/seq2seq/load.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {
+
+constexpr const char* kLoader = "load_classifier";
 
 bool is_there(const EncoderFolder& open, const std::string& name) {
   return find_entry(open.source, open.options.prefix() + name) != nullptr;
@@ -164,6 +167,18 @@ Classifier assembled(const HeadConfig& config, const Encoder& encoder, const Enc
 
 }  // namespace
 
+EncoderHead load_head(const std::string& folder, head::Kind kind, const LoadOptions& options) {
+  EncoderHead head{nullptr};
+  const auto read = [&](EncoderFolder& open) {
+    head = head_in(open, read_head_config(open.config, kind));
+    for (const auto& entry : open.source.entries()) open.leftovers.add_read(entry.name);
+  };
+  read_encoder_folder(kLoader, folder, LoadOptions(options).report(nullptr), read,
+                      [&](const Settings& config) { return head_part(config, kind); });
+  head->eval();
+  return head;
+}
+
 Classifier load_classifier(const std::string& folder, std::optional<head::Kind> kind,
                            const LoadOptions& options) {
   Classifier model{nullptr};
@@ -181,7 +196,7 @@ Classifier load_classifier(const std::string& folder, std::optional<head::Kind> 
     }
     model = assembled(config, encoder, head_in(open, config));
   };
-  read_encoder_folder("load_classifier", folder, options, read,
+  read_encoder_folder(kLoader, folder, options, read,
                       [&](const Settings& config) { return head_part(config, kind); });
   return model;
 }

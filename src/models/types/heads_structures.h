@@ -18,7 +18,7 @@ struct HeadStructure {
   /// `mean` and, if it may_be_late, `late` for the mean of the logits.
   const char* first_word = "";
   bool may_be_late = false;
-  /// What the encoder pools for Rows::Pooled; None: what it has for all heads.
+  /// What the encoder pools below it; None: what it has for all heads.
   encoder::Pooling pooling = encoder::Pooling::None;
   const char* dense = "";          ///< the linear layer before the output; empty: none
   const char* dense_setting = "";  ///< the setting with its width; empty: hidden_size
