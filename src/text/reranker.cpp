@@ -6,18 +6,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <map>
 #include <ostream>
+#include <string_view>
 
 #include "inference/rows/frozen_call.h"
 #include "models/config/model_folder.h"
-#include "models/heads/logit_rows.h"
+#include "models/frozen/frozen_folder.h"
 #include "models/lora/adapted_folder.h"
 #include "models/sentence/modules.h"
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_encoder.h"
 #include "posenc/models/frozen_file.h"
-#include "posenc/models/functional/pooling.h"
 #include "posenc/models/inspect_folder.h"
 #include "posenc/models/sentence_folder.h"
 #include "text/chat_template/pairs.h"
@@ -29,10 +29,10 @@ namespace text {
 struct RerankerParts {
   CrossEncoderFolder folder;
   Tokenizer tokenizer;
-  std::optional<FrozenClassifier> classifier = {};  // or else an encoder
+  std::optional<FrozenClassifier> classifier = {};  // or else an encoder with stages
   std::optional<FrozenEncoder> encoder = {};
-  SentenceStages stages{nullptr};  // after it, or else logits
-  ModelWithLogits logits = {Encoder(nullptr), {}, {}, {}};
+  SentenceStages stages{nullptr};                // after it
+  std::optional<FrozenTokenLogits> causal = {};  // or else a causal model
   std::optional<ChatPairs> chat = {};
   std::optional<int64_t> max_length = {};
   RowRules rules = {};
@@ -44,20 +44,36 @@ namespace {
 constexpr const char* kReranker = "[Reranker] ";
 constexpr const char* kLoader = "[load_reranker] ";
 
+using Ids = std::vector<int64_t>;
+
 // The score of each row before the activation, (B).
 at::Tensor logits_of(const RerankerParts& parts, const ModelBatch& batch) {
   if (parts.classifier) return parts.classifier->forward(batch.ids, batch.inputs).logits.squeeze(1);
   EncoderInputs inputs = batch.inputs;
-  if (parts.stages && parts.stages->needs_hidden_states()) inputs.output_hidden_states(true);
+  if (parts.stages->needs_hidden_states()) inputs.output_hidden_states(true);
   const EncoderOutput out = parts.encoder->forward(batch.ids, inputs);
-  if (parts.stages) {
-    return parts.stages.ptr()
-        ->forward(out.last_hidden_state, batch.mask, 0, batch.ids, out.hidden_states)
-        .squeeze(1);
+  return parts.stages.ptr()
+      ->forward(out.last_hidden_state, batch.mask, 0, batch.ids, out.hidden_states)
+      .squeeze(1);
+}
+
+// The indices of the pairs of each query.
+std::vector<Ids> groups_by_query(const std::vector<TextPair>& pairs) {
+  std::map<std::string_view, std::size_t> places;
+  std::vector<Ids> groups;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto [place, is_new] = places.emplace(pairs[i].first, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[place->second].push_back(static_cast<int64_t>(i));
   }
-  const at::Tensor logits = logits_of_tokens(
-      parts.logits, functional::last_token_pool(out.last_hidden_state, batch.mask));
-  const at::Tensor of_true = logits.select(1, 0);
+  return groups;
+}
+
+// The same of pairs by a causal model, of their tokens.
+at::Tensor causal_logits(const RerankerParts& parts, const std::vector<TextPair>& pairs,
+                         const std::vector<Ids>& texts, int64_t batch_size) {
+  const at::Tensor logits = parts.causal->after(texts, groups_by_query(pairs), batch_size),
+                   of_true = logits.select(1, 0);
   return logits.size(1) == 1 ? of_true : of_true - logits.select(1, 1);
 }
 
@@ -96,26 +112,39 @@ TextRows rows_of(const RerankerParts& parts, const std::vector<TextPair>& pairs,
   return rows;
 }
 
+// The tokens of a row.
+Ids ids_of(const TextRows& rows, std::size_t i) {
+  const at::Tensor& ids = rows.batch().input_ids;
+  const auto* const own = ids.const_data_ptr<int64_t>() + static_cast<int64_t>(i) * ids.size(1);
+  return {own, own + (rows.row(i).end - rows.row(i).begin)};
+}
+
 at::Tensor scores_of(const RerankerParts& parts, const std::vector<TextPair>& pairs,
                      const RankOptions& options) {
   check_positive("Reranker", "batch_size", options.batch_size());
   const std::string prompt = prompt_of("Reranker", options, parts.folder);
-  at::Tensor result = at::empty({static_cast<int64_t>(pairs.size())}, at::kFloat);
+  at::Tensor logits = at::empty({std::ssize(pairs)}, at::kFloat);
+  std::vector<Ids> texts(parts.causal ? pairs.size() : 0);
   const std::string in_front = parts.chat ? "" : prompt;
   each_batch(pairs, options.batch_size(), in_front, [&](const auto& indices, const auto& some) {
     const TextRows rows = rows_of(parts, some, prompt);
     check_pairs(rows, indices);
-    for (const ModelBatch& batch : model_batches(parts.rules, rows.batch(), options.batch_size())) {
-      const at::Tensor logits = logits_of(parts, batch);
-      const auto activation = parts.folder.activation.value_or(Activation::Sigmoid);
-      const at::Tensor scores = functional::activate(logits, activation).contiguous();
-      for (std::size_t i = 0; i < batch.rows.size(); ++i)
-        result.data_ptr<float>()[indices[static_cast<std::size_t>(batch.rows[i])]] =
-            scores.const_data_ptr<float>()[i];
+    if (parts.causal) {
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        texts[static_cast<std::size_t>(indices[i])] = ids_of(rows, i);
+    } else {
+      for (const ModelBatch& batch :
+           model_batches(parts.rules, rows.batch(), options.batch_size())) {
+        const at::Tensor own = logits_of(parts, batch).contiguous();
+        for (std::size_t i = 0; i < batch.rows.size(); ++i)
+          logits.data_ptr<float>()[indices[static_cast<std::size_t>(batch.rows[i])]] =
+              own.const_data_ptr<float>()[i];
+      }
     }
     rows.tell_cut(indices, options.on_truncated());
   });
-  return result;
+  if (parts.causal) logits = causal_logits(parts, pairs, texts, options.batch_size());
+  return functional::activate(logits, parts.folder.activation.value_or(Activation::Sigmoid));
 }
 
 void check_one(int64_t labels, const std::string& folder) {
@@ -160,17 +189,6 @@ void load_stages_of(RerankerParts& parts, const FreezeOptions& options, const Lo
   if (load.report() == nullptr) return;
   for (const std::string& name : report.loaded) load.report()->loaded.push_back("stages." + name);
   for (const std::string& name : report.unexpected) load.report()->unexpected.push_back(name);
-}
-
-void load_encoder_of(RerankerParts& parts, const FreezeOptions& options, const LoadOptions& load) {
-  const CrossEncoderFolder& folder = parts.folder;
-  if (!folder.is_causal) return load_stages_of(parts, options, load);
-  TORCH_CHECK_VALUE(!is_frozen_folder(folder.model), kLoader, folder.model,
-                    ": a causal language model that ranks must not be frozen: only two rows of its "
-                    "output layer are read");
-  parts.logits = load_with_logits("load_reranker", folder.model,
-                                  tokens_of_score(folder, parts.tokenizer), load);
-  parts.encoder = freeze(std::move(parts.logits.encoder), options);
 }
 
 // Whether an adapter has the head of a classifier, whatever its model is for.
@@ -249,13 +267,20 @@ Reranker load_reranker(const std::string& folder, const FreezeOptions& options,
   parts.max_length = max_tokens_of_text(read.max_seq_length, parts.tokenizer.model_max_length(),
                                         read.max_positions);
   if (read.chat_template) parts.chat.emplace(*read.chat_template, parts.tokenizer);
-  if (read.has_head()) {
+  const auto rules_of = [&](const auto& model) {
+    return text::row_rules(parts.tokenizer, model, parts.max_length);
+  };
+  if (read.is_causal) {
+    parts.causal = load_token_logits("load_reranker", read.model,
+                                     text::tokens_of_score(read, parts.tokenizer), options, load);
+    parts.rules = rules_of(parts.causal->model.options().model());
+  } else if (read.has_head()) {
     parts.classifier = load_and_freeze_classifier(read.model, options, load, head::Kind::Sequence);
     text::check_one(parts.classifier->options().head().outputs(), read.model);
-    parts.rules = text::row_rules(parts.tokenizer, parts.classifier->options(), parts.max_length);
+    parts.rules = rules_of(parts.classifier->options());
   } else {
-    text::load_encoder_of(parts, options, load);
-    parts.rules = text::row_rules(parts.tokenizer, parts.encoder->options(), parts.max_length);
+    text::load_stages_of(parts, options, load);
+    parts.rules = rules_of(parts.encoder->options());
   }
   if (parts.chat) parts.rules.options.add_special_tokens(false);
   return Reranker(std::make_shared<const text::RerankerParts>(std::move(parts)));

@@ -24,7 +24,10 @@ namespace {
 constexpr const char* kClass = "TextGenerator";
 
 std::vector<int64_t> prompt_ids(const TextGeneratorParts& parts, const std::string& prompt,
-                                bool add_special_tokens) {
+                                std::size_t index, bool add_special_tokens) {
+  const std::size_t good = io::utf8_prefix(prompt);
+  TORCH_CHECK_VALUE(good == prompt.size(), "[", kClass, "] prompt ", index,
+                    " must be UTF-8. Got another byte at ", good);
   auto ids = parts.tokenizer.encode_ids(prompt, std::nullopt,
                                         TokenizerOptions().add_special_tokens(add_special_tokens));
   TORCH_CHECK_VALUE(!ids.empty(), "[", kClass, "] a prompt must have a token. Got ",
@@ -96,7 +99,7 @@ std::vector<std::vector<Continuation>> TextGenerator::generate(
   text::check_positive(text::kClass, "batch_size", options.batch_size());
   std::vector<std::vector<int64_t>> ids;
   for (const std::string& prompt : prompts)
-    ids.push_back(text::prompt_ids(*parts_, prompt, options.add_special_tokens()));
+    ids.push_back(text::prompt_ids(*parts_, prompt, ids.size(), options.add_special_tokens()));
   std::vector<std::vector<Continuation>> result;
   for (auto begin = ids.begin(); begin != ids.end();) {
     const auto end = begin + std::min<std::ptrdiff_t>(options.batch_size(), ids.end() - begin);

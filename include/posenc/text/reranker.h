@@ -56,7 +56,7 @@ struct RankOptions {
 /// cross-encoder (`...ForSequenceClassification` with one label, or an encoder whose last Dense
 /// makes the scores), or a causal language model that is asked whether they match, whose score is
 /// the logit of one token less that of another, at the last token of the pair. Of the output layer
-/// only these rows are multiplied.
+/// only these rows are multiplied, and what the pairs of a query begin with is computed once.
 ///
 /// ```cpp
 /// auto reranker = posenc::load_reranker("models/ms-marco-MiniLM-L6-v2");
@@ -110,8 +110,8 @@ bool is_reranker(const std::string& folder, const LoadOptions& load = {});
 ///
 /// Errors: those of read_cross_encoder_folder(), load_classifier(), load_encoder(), freeze() and
 /// Tokenizer::from_folder(); c10::ValueError for a model with another number of labels than one, a
-/// vocabulary without the tokens of the answer, a frozen causal model, which lacks the output
-/// layer, and a chat template with what posenc does not know, or that leaves out a text.
+/// vocabulary without the tokens of the answer, and a chat template with what posenc does not know,
+/// or that leaves out a text.
 Reranker load_reranker(const std::string& folder, const FreezeOptions& options = {},
                        const LoadOptions& load = {});
 

@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <set>
 
 #include "models/config/model_folder.h"
@@ -20,8 +20,6 @@
 namespace posenc {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kMerger = "merge_adapters";
 constexpr const char* kTied = "tie_word_embeddings";
 constexpr int64_t kShard = 50'000'000'000;
@@ -36,7 +34,8 @@ struct TiedNames {
 // Of an encoder-decoder: not the encoder alone, as T5EncoderModel saves it.
 bool is_whole(const Settings& config) { return config.flag("is_encoder_decoder", true); }
 
-TiedNames tied_names(const Settings& config, const hf::ModelType& model) {
+// `is_generator`: whether the model has an output layer although `architectures` names none.
+TiedNames tied_names(const Settings& config, const hf::ModelType& model, bool is_generator) {
   TiedNames names;
   if (model.seq2seq != nullptr) {
     const Settings own =
@@ -64,11 +63,17 @@ TiedNames tied_names(const Settings& config, const hf::ModelType& model) {
     }
   }
   const DecoderStructure* const decoder = model.decoder;
-  const bool may_have_head = own.empty() || own.ends_with("ForCausalLM") ||
+  const bool may_have_head = is_generator || own.empty() || own.ends_with("ForCausalLM") ||
                              (decoder != nullptr && own == decoder->class_name);
   if (decoder != nullptr && may_have_head)
     names.outputs.push_back(decoder->head + std::string(lora::kWeight));
   return names;
+}
+
+// Whether an adapter was trained on the class with an output layer.
+bool are_of_generator(const lora::AdaptedSource& source) {
+  return std::any_of(source.adapters().begin(), source.adapters().end(),
+                     [](const auto& one) { return one.adapter.config.task_type() == "CAUSAL_LM"; });
 }
 
 // PEFT's forward has the base's table in a tied output layer, which is therefore written apart.
@@ -144,7 +149,8 @@ PretrainedFolder merged_contents(const AdaptedFolder& place, MergedFolder& merge
                        PretrainedFolder contents;
                        contents.config = config.object();
                        const std::string prefix = prefix_for(source, file.entries().size(), model);
-                       merged.untied = untie(source, contents.config, tied_names(config, model));
+                       merged.untied = untie(source, contents.config,
+                                             tied_names(config, model, are_of_generator(source)));
                        for (std::size_t i = 0; i < source.entries().size(); ++i) {
                          const auto& entry = source.entries()[i];
                          if (entry.is_unreadable) io::refuse_unreadable_entry(entry);
@@ -173,9 +179,11 @@ MergedFolder merge_adapters(const std::string& folder, const std::string& out,
   TORCH_CHECK_VALUE(!io::may_exist(out), "[", kMerger,
                     "] out must be a folder that is not there yet. Got ", out);
   const FolderParts parts = parts_of(kMerger, folder, options.base());
-  const std::string inner =
-      parts.inner.empty() ? folder : (fs::path(folder) / parts.inner).string();
-  const AdaptedFolder place = adapted_folder(kMerger, inner, options);
+  TORCH_CHECK_VALUE(parts.models.size() == 1, "[", kMerger, "] ", folder,
+                    ": the model must have one encoder. Got ", parts.models.size(),
+                    " of different routes");
+  const std::string& inner = parts.models.begin()->first;
+  const AdaptedFolder place = adapted_folder(kMerger, path_of_model(folder, inner), options);
   TORCH_CHECK_VALUE(!place.options.adapters().empty(), "[", kMerger, "] ", folder,
                     ": there must be an adapter, in the options or in the folder. Got no adapter");
   const auto copied = files_of_model(kMerger, folder, parts, options.base());
@@ -184,7 +192,7 @@ MergedFolder merge_adapters(const std::string& folder, const std::string& out,
   return io::in_context(kMerger, out, [&] {
     FolderWriter written(out);
     for (const auto& [name, path] : copied) written.add_copy(name, path.string());
-    written.add_model(parts.inner, contents);
+    written.add_model(inner, contents);
     written.commit();
     return merged;
   });

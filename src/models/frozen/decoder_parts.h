@@ -26,6 +26,8 @@ struct FrozenDecoderParts {
   }
   /// The logits (N, V) of rows (N, D), in `to` unless it is undefined.
   at::Tensor logits(const at::Tensor& rows, at::Tensor to = {}) const;
+  /// The logits (N, columns) of these columns of the output layer alone.
+  at::Tensor logits_in(const at::Tensor& rows, const std::vector<int64_t>& columns) const;
   /// A cache of rows without tokens.
   TokenCache make_cache(int64_t rows, int64_t capacity) const {
     return {needs.attentions, rows, capacity};
@@ -36,6 +38,9 @@ struct PromptCacheParts {
   std::shared_ptr<const FrozenDecoderParts> model;
   std::vector<int64_t> tokens;
   std::shared_ptr<const TokenCache> cache;  // of one row
+
+  /// How many of a text's tokens it has: not its last one, whose row is wanted.
+  int64_t tokens_of(const std::vector<int64_t>& text) const;
 };
 
 /// Wraps and unwraps the implementations.
@@ -68,6 +73,14 @@ using UseRows =
 void append_tokens(const FrozenDecoderParts& model, TokenCache& cache,
                    const std::vector<NextTokens>& tokens, Rows rows, UseRows use, int64_t most = 0);
 
+/// A text, and the cache that may have its beginning; null: none.
+struct CachedText {
+  const std::vector<int64_t>& ids;
+  std::shared_ptr<const PromptCacheParts> beginning;
+};
+/// The rows (N, D) of the last tokens of texts that are computed together.
+at::Tensor last_rows(const FrozenDecoderParts& model, const std::vector<CachedText>& texts);
+
 /// Continues prompts token by token.
 class DecoderSteps : public StepModel {
  public:
@@ -81,7 +94,6 @@ class DecoderSteps : public StepModel {
   void check_unchanged() const override { model_.check_unchanged(); }
 
  private:
-  int64_t shared_tokens(const std::vector<int64_t>& prompt) const;
   torch::Tensor last_logits(const std::vector<NextTokens>& tokens);
 
   const FrozenDecoderParts& model_;

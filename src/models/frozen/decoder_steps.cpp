@@ -82,6 +82,52 @@ void append_tokens(const FrozenDecoderParts& model, TokenCache& cache,
   flush();
 }
 
+namespace {
+
+// Computes the tokens, and writes the row of the last one of each to that of its row in the cache.
+void append_for_last(const FrozenDecoderParts& model, TokenCache& cache,
+                     const std::vector<NextTokens>& tokens, const at::Tensor& last) {
+  const int64_t width = last.size(1);
+  auto* const to = last.data_ptr<float>();
+  append_tokens(model, cache, tokens, Rows::Last,
+                [&](const std::vector<NextTokens>& part, const at::Tensor& hidden) {
+                  const auto* from = hidden.const_data_ptr<float>();
+                  for (const NextTokens& one : part) {
+                    from += one.count * width;
+                    std::copy_n(from - width, width, to + one.row * width);
+                  }
+                });
+}
+
+// The tokens of a text that are not in `beginning`, whose own the row of the cache then has.
+NextTokens after_beginning(TokenCache& cache, int64_t row, const std::vector<int64_t>& text,
+                           const PromptCacheParts* beginning) {
+  const int64_t shared = beginning == nullptr ? 0 : beginning->tokens_of(text);
+  if (shared > 0) cache.share(row, beginning->cache, shared);
+  return {row, text.data() + shared, std::ssize(text) - shared};
+}
+
+}  // namespace
+
+int64_t PromptCacheParts::tokens_of(const std::vector<int64_t>& text) const {
+  if (text.size() < tokens.size() || !std::equal(tokens.begin(), tokens.end(), text.begin()))
+    return 0;
+  if (!begins_alike(model->needs, std::ssize(tokens), std::ssize(text))) return 0;
+  return std::min(std::ssize(tokens), std::ssize(text) - 1);
+}
+
+at::Tensor last_rows(const FrozenDecoderParts& model, const std::vector<CachedText>& texts) {
+  std::size_t longest = 0;
+  for (const CachedText& text : texts) longest = std::max(longest, text.ids.size());
+  TokenCache cache = model.make_cache(std::ssize(texts), static_cast<int64_t>(longest));
+  std::vector<NextTokens> tokens;
+  for (const CachedText& text : texts)
+    tokens.push_back(after_beginning(cache, std::ssize(tokens), text.ids, text.beginning.get()));
+  const at::Tensor last = at::empty({std::ssize(texts), model.head.in()}, at::kFloat);
+  append_for_last(model, cache, tokens, last);
+  return last;
+}
+
 DecoderSteps::DecoderSteps(const FrozenDecoderParts& model, const SearchPlan& plan,
                            std::shared_ptr<const PromptCacheParts> beginning)
     : model_(model),
@@ -94,27 +140,10 @@ DecoderSteps::DecoderSteps(const FrozenDecoderParts& model, const SearchPlan& pl
   last_ = at::empty({rows, model.head.in()}, at::kFloat);
 }
 
-// The last token of a prompt is computed, since its logits are wanted.
-int64_t DecoderSteps::shared_tokens(const std::vector<int64_t>& prompt) const {
-  if (!beginning_) return 0;
-  const std::vector<int64_t>& own = beginning_->tokens;
-  if (prompt.size() < own.size() || !std::equal(own.begin(), own.end(), prompt.begin())) return 0;
-  if (!begins_alike(model_.needs, std::ssize(own), std::ssize(prompt))) return 0;
-  return std::min(std::ssize(own), std::ssize(prompt) - 1);
-}
-
 // Of each row's last token, in the order of the rows.
 torch::Tensor DecoderSteps::last_logits(const std::vector<NextTokens>& tokens) {
-  const int64_t width = last_.size(1), count = std::ssize(tokens);
-  auto* const to = last_.data_ptr<float>();
-  append_tokens(model_, cache_, tokens, Rows::Last,
-                [&](const std::vector<NextTokens>& part, const at::Tensor& hidden) {
-                  const auto* from = hidden.const_data_ptr<float>();
-                  for (const NextTokens& one : part) {
-                    from += one.count * width;
-                    std::copy_n(from - width, width, to + one.row * width);
-                  }
-                });
+  const int64_t count = std::ssize(tokens);
+  append_for_last(model_, cache_, tokens, last_);
   return model_.logits(last_.narrow(0, 0, count), logits_.narrow(0, 0, count));
 }
 
@@ -125,9 +154,7 @@ torch::Tensor DecoderSteps::read_prompts() {
   std::vector<int64_t> row_of_prompt;
   for (int64_t row = 0; row < plan_.sources; ++row) {
     const std::vector<int64_t>& prompt = plan_.prefixes[row];
-    const int64_t shared = shared_tokens(prompt);
-    if (shared > 0) cache_.share(row, beginning_->cache, shared);
-    tokens.push_back({row, prompt.data() + shared, std::ssize(prompt) - shared});
+    tokens.push_back(after_beginning(cache_, row, prompt, beginning_.get()));
     row_of_prompt.insert(row_of_prompt.end(), times, row);
     if (restart_) ids_.insert(ids_.end(), times, prompt);
   }

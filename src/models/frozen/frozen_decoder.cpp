@@ -41,10 +41,30 @@ at::Tensor FrozenDecoderParts::logits(const at::Tensor& rows, at::Tensor to) con
   return to;
 }
 
+at::Tensor FrozenDecoderParts::logits_in(const at::Tensor& rows,
+                                         const std::vector<int64_t>& columns) const {
+  const int64_t count = rows.size(0), in = head.in();
+  const auto* const x = rows.const_data_ptr<float>();
+  const at::Tensor memory =
+      at::empty({ConvertedRows::floats(head.row_format(), count, in)}, at::kFloat);
+  const ConvertedRows converted(head.row_format(), memory.data_ptr<float>(), count, in);
+  if (converted) converted.convert(x, in, count);
+  at::Tensor found = at::empty({count, std::ssize(columns)}, at::kFloat);
+  for (int64_t i = 0; i < std::ssize(columns); ++i) {
+    const int64_t begin = columns[i] / kPartColumns * kPartColumns;
+    const ColumnPart part = {begin, std::min(begin + kPartColumns, head.out())};
+    const at::Tensor products = at::empty({count, part.end - begin}, at::kFloat);
+    head.run(x, in, converted, count, products.data_ptr<float>(), part.end - begin,
+             row_regime(count), part);
+    found.select(1, i).copy_(products.select(1, columns[i] - begin));
+  }
+  return scaled_logits(options, found);
+}
+
 namespace {
 
 // Of the last token of each sequence.
-at::Tensor last_rows(const at::Tensor& rows, const Packing& packing) {
+at::Tensor ends_of(const at::Tensor& rows, const Packing& packing) {
   std::vector<int64_t> last;
   for (int64_t b = 0; b < packing.batch; ++b)
     last.push_back(packing.first[b] + packing.lengths[b] - 1);
@@ -68,7 +88,7 @@ DecoderOutput FrozenDecoder::forward(const torch::Tensor& ids, const DecoderInpu
                                             inputs.output_hidden_states());
   DecoderOutput out;
   out.logits = inputs.last_logits_only()
-                   ? parts.logits(inference::last_rows(found.hidden, packing)).unsqueeze(1)
+                   ? parts.logits(inference::ends_of(found.hidden, packing)).unsqueeze(1)
                    : columns.unpack(parts.logits(found.hidden));
   out.last_hidden_state = columns.unpack(found.hidden);
   if (inputs.output_hidden_states()) out.hidden_states.push_back(columns.unpack(found.embeddings));

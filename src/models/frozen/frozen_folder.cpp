@@ -82,7 +82,8 @@ void check_out(const std::string& folder, const std::string& out, const FolderPa
                const std::map<std::string, fs::path>& copied) {
   std::error_code unknown;
   std::set<std::string> folders = parts.stages;
-  folders.insert({"", parts.inner});
+  folders.insert("");
+  for (const auto& [inner, uses_head] : parts.models) folders.insert(inner);
   for (const std::string& inner : folders)
     TORCH_CHECK_VALUE(!fs::equivalent(fs::path(folder) / inner, out, unknown), "[", kFolderCaller,
                       "] out must be another folder than that of the model, and than those of its "
@@ -93,7 +94,7 @@ void check_out(const std::string& folder, const std::string& out, const FolderPa
     for (const auto& entry : fs::directory_iterator(fs::path(out) / inner)) {
       const std::string name = entry.path().filename().string(), whole = in_folder(inner, name);
       const bool is_replaced = copied.contains(whole) ||
-                               whole == in_folder(parts.inner, kFrozenFile) ||
+                               (name == kFrozenFile && parts.models.contains(inner)) ||
                                (parts.has_projection && whole == kProjectionFile);
       if (is_replaced || name.front() == '.' || !entry.is_regular_file()) continue;
       TORCH_CHECK_VALUE(!is_weights(name) || name == kFrozenFile, "[", kFolderCaller, "] ", out,
@@ -107,14 +108,23 @@ void check_out(const std::string& folder, const std::string& out, const FolderPa
 }
 
 // The weights of Stanford's ColBERT that are not the encoder's, by their names.
-StateDict projection_in(const std::string& folder, const LoadOptions& load) {
+StateDict projection_in(const std::string& folder, const LoadOptions& load, LoadReport& report) {
   const SentenceFolder read = read_sentence_folder(folder, SentenceKind::MultiVector, load.base());
   StateDict projection;
   for (const auto& stage : load_sentence_stages(read).front()->named_children())
     for (const auto& item : state_dict(*stage.value())) projection.insert(item.key(), item.value());
-  if (load.report() != nullptr)
-    for (const auto& item : projection) std::erase(load.report()->unexpected, item.key());
+  for (const auto& item : projection) std::erase(report.unexpected, item.key());
   return projection;
+}
+
+void add_report(LoadReport& all, LoadReport own) {
+  const auto append = [](auto& to, auto& from) {
+    to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
+  };
+  for (const auto names : {&LoadReport::loaded, &LoadReport::missing, &LoadReport::unexpected,
+                           &LoadReport::cast, &LoadReport::ignored, &LoadReport::unused_patterns})
+    append(all.*names, own.*names);
+  append(all.tables, own.tables);
 }
 
 // `weights=Int8`: the fields, but for the number of threads, in which options differ from others.
@@ -165,18 +175,27 @@ void freeze_folder(const std::string& folder, const std::string& out, const Free
   check_out(folder, out, parts, copied);
   const auto writer = io::in_context(
       kFolderCaller, out, [&] { return std::make_unique<FolderWriter>(out); });  // before the work
-  const std::string model =
-      parts.inner.empty() ? folder : (fs::path(folder) / parts.inner).string();
-  FrozenContents contents =
-      contents_in(model, with_head && !parts.is_sentence_model, options, load);
-  const StateDict projection = parts.has_projection ? projection_in(folder, load) : StateDict();
-  contents.settings[kSettingsFile] = digest_of(
-      io::read_text(copied.at(in_folder(parts.inner, kSettingsFile)).string(), kMostText));
+  std::map<std::string, FrozenContents> models;
+  LoadReport report;
+  for (const auto& [inner, uses_head] : parts.models) {
+    LoadReport own;
+    FrozenContents contents = contents_in(path_of_model(folder, inner), with_head && uses_head,
+                                          options, LoadOptions(load).report(&own));
+    contents.settings[kSettingsFile] =
+        digest_of(io::read_text(copied.at(in_folder(inner, kSettingsFile)).string(), kMostText));
+    models.emplace(inner, std::move(contents));
+    add_report(report, std::move(own));
+  }
+  StateDict projection;
+  if (parts.has_projection) projection = projection_in(folder, load, report);
+  if (load.report() != nullptr) *load.report() = std::move(report);
   io::in_context(kFolderCaller, out, [&] {
     for (const auto& [name, path] : copied) writer->add_copy(name, path.string());
     if (parts.has_projection) writer->add_weights(kProjectionFile, projection);
-    writer->add_written(in_folder(parts.inner, kFrozenFile),
-                        [&](io::AtomicFile& file) { write_frozen(contents, file); });
+    for (const auto& [inner, contents] : models)
+      writer->add_written(
+          in_folder(inner, kFrozenFile),
+          [contents = &contents](io::AtomicFile& file) { write_frozen(*contents, file); });
     writer->commit();
     return 0;
   });

@@ -4,23 +4,50 @@
 #include <map>
 #include <set>
 #include <string>
+#include <system_error>
+#include <vector>
+
+#include "models/sentence/modules.h"
+#include "posenc/models/sentence_route.h"
+#include "posenc/weights/error.h"
 
 namespace posenc {
 
-/// Where a model is in a folder, and the folders of the stages after it.
+/// Where models are in a folder, of which a Router may have several, and the folders of the stages
+/// after them.
 struct FolderParts {
-  std::string inner;               ///< of the model, within; empty for the folder itself
-  std::set<std::string> stages;    ///< within
-  bool is_sentence_model = false;  ///< whose head is not used
-  bool has_projection = false;     ///< of Stanford's ColBERT, among the weights of the model
+  /// The folders of models, within, empty for the folder itself; and whether a model's head is
+  /// used.
+  std::map<std::string, bool> models;
+  std::set<std::string> stages;  ///< within
+  bool has_projection = false;   ///< of Stanford's ColBERT, among the weights of the model
 };
 
 /// Those of a folder, which may be an adapter's of the model in `base`. Throws c10::ValueError,
-/// naming `caller`, for a static embedding.
+/// naming `caller`, for one without a model that has layers.
 FolderParts parts_of(const char* caller, const std::string& folder, const std::string& base);
+
+/// The folders of all stages, with those of a Router and of the stages that no task goes through.
+std::set<std::string> stage_folders(const char* caller, const SentenceModules& modules);
+/// The folder of a route's first stage, within that of the model.
+std::string folder_within(const SentenceModules& modules, const SentenceRoute& route);
+/// Whether a first stage is a model with layers.
+inline bool has_layers(sentence::FirstStage first) {
+  return first == sentence::FirstStage::Encoder || first == sentence::FirstStage::MaskedHead;
+}
+
+/// The folder of a model in another.
+std::string path_of_model(const std::string& folder, const std::string& inner);
 
 /// A name in the folder `inner`, which may be the folder itself.
 std::string in_folder(const std::string& inner, const std::string& name);
+
+/// The names, within, of the files in a folder, those of the chat templates in
+/// additional_chat_templates included; sorted.
+std::vector<std::string> files_in(const std::filesystem::path& folder, std::error_code& error);
+
+/// The error for a folder whose files cannot be listed.
+WeightsError unreadable_folder(const std::filesystem::path& folder, const std::error_code& error);
 
 /// Whether a file of this name holds weights, of any program.
 bool is_weights(const std::string& name);

@@ -2,13 +2,14 @@
 
 #include <c10/util/Exception.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <string_view>
 #include <system_error>
 
 #include "core/named.h"
+#include "models/save/copied_files.h"
+#include "models/sentence/transformer_settings.h"
 
 namespace posenc {
 namespace {
@@ -51,20 +52,17 @@ constexpr std::string_view kInputFiles[] = {
     "word_shape.json",
 };
 
-// Their paths in a folder, sorted; none where there is no such folder.
+// Their names in a folder, with those of chat templates in it; none where there is no such folder.
 std::vector<std::string> input_files_in(const std::string& folder) {
-  std::vector<std::string> found;
-  if (folder.empty()) return found;
+  if (folder.empty()) return {};
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_named = detail::find_named(kInputFiles, name) != nullptr ||
-                          name.ends_with(".tiktoken") ||
-                          (name.starts_with("tokenizer.") && name.ends_with(".json"));
-    if (is_named && entry.is_regular_file(error)) found.push_back(entry.path().string());
-  }
-  std::sort(found.begin(), found.end());
-  return found;
+  std::vector<std::string> names = files_in(folder, error);
+  std::erase_if(names, [](const std::string& name) {
+    return detail::find_named(kInputFiles, name) == nullptr && !name.ends_with(".tiktoken") &&
+           !(name.starts_with("tokenizer.") && name.ends_with(".json")) &&
+           !name.starts_with(kChatTemplates);
+  });
+  return names;
 }
 
 }  // namespace
@@ -72,7 +70,7 @@ std::vector<std::string> input_files_in(const std::string& folder) {
 void copy_input_files(PretrainedFolder& contents, const std::string& folder,
                       const std::optional<std::string>& chosen, const std::string& default_folder) {
   const std::string& source = chosen.value_or(default_folder);
-  auto files = input_files_in(source);
+  const auto files = input_files_in(source);
   TORCH_CHECK_VALUE(!chosen || chosen->empty() || !files.empty(),
                     "[save_pretrained] SavePretrainedOptions::tokenizer_from must be a folder with "
                     "the files of a tokenizer. Got ",
@@ -81,9 +79,9 @@ void copy_input_files(PretrainedFolder& contents, const std::string& folder,
   if (files.empty() || fs::equivalent(source, folder, unknown)) return;
   const auto own = input_files_in(folder);
   if (!chosen && !own.empty()) return;
-  contents.copied = std::move(files);
-  for (const std::string& path : own)
-    contents.removed.push_back(fs::path(path).filename().string());
+  for (const std::string& name : files)
+    contents.copied.emplace(name, (fs::path(source) / name).string());
+  contents.removed.insert(contents.removed.end(), own.begin(), own.end());
 }
 
 }  // namespace posenc

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "models/config/settings.h"
+#include "models/save/copied_files.h"
 #include "models/save/write_folder.h"
 #include "models/sentence/modules.h"
 #include "models/sentence/pooling.h"
@@ -59,10 +60,6 @@ const char* name_of(FirstStage first) {
   return "no first stage but the ids";
 }
 
-bool has_model(FirstStage first) {
-  return first == FirstStage::Encoder || first == FirstStage::MaskedHead;
-}
-
 FirstStage first_of(const SentenceModelRoute& route) {
   if (std::holds_alternative<Encoder>(route.first)) return FirstStage::Encoder;
   return std::holds_alternative<Classifier>(route.first) ? FirstStage::MaskedHead
@@ -97,13 +94,6 @@ void check_stages(const SentenceModelRoute& route, const SentenceRoute& source,
     TORCH_CHECK_VALUE(fits(own[i], stage), "[", kSaveModel, "] stage ", i + 1, " must be that of ",
                       folder, ". Got one with other options");
   }
-}
-
-// The folder of a route's first stage, relative to that of the model.
-std::string inner_of(const SentenceModules& modules, const SentenceRoute& route) {
-  const std::string inner =
-      fs::path(route.encoder).lexically_relative(modules.folder).generic_string();
-  return inner == "." ? "" : inner;
 }
 
 // What is in one folder is one module of all routes.
@@ -144,11 +134,11 @@ SavedModel source_of(const std::vector<SentenceModelRoute>& routes, const std::s
     TORCH_CHECK_VALUE(!routes[i].stages.is_empty(), "[", kSaveModel,
                       "] stages must not be an empty holder");
     const FirstStage first = first_of(routes[i]);
-    TORCH_CHECK_VALUE(has_model(first) ? own.first == first : !has_model(own.first), "[",
+    TORCH_CHECK_VALUE(has_layers(first) ? own.first == first : !has_layers(own.first), "[",
                       kSaveModel, "] source must be a model with ", name_of(first), ". Got ",
                       name_of(own.first));
     check_stages(routes[i], own, source);
-    model.routes.push_back({routes[i], own, inner_of(model.modules, own)});
+    model.routes.push_back({routes[i], own, folder_within(model.modules, own)});
   }
   check_shared(model.routes);
   return model;
@@ -182,15 +172,11 @@ void add_copies(FolderWriter& written, const fs::path& source, const std::string
   const fs::path from = source / inner;
   std::error_code error;
   if (!fs::is_directory(from, error)) return;
-  error.clear();
-  for (const auto& entry : fs::directory_iterator(from, error)) {
-    if (!entry.is_regular_file() || !is_copied(entry.path())) continue;
-    written.add_copy((fs::path(inner) / entry.path().filename()).generic_string(),
-                     entry.path().string());
-  }
-  if (!error) return;
-  throw WeightsError(WeightsErrorCode::Io, "cannot be copied: " + error.message())
-      .in_file(from.string());
+  const auto names = files_in(from, error);
+  if (error) throw unreadable_folder(from, error);
+  for (const std::string& name : names)
+    if (is_copied(from / name))
+      written.add_copy((fs::path(inner) / name).generic_string(), (from / name).string());
 }
 
 // The stages of an encoder that had none: the pooling that it is given.
@@ -275,25 +261,13 @@ void add_linear(PretrainedFolder& contents, const SavedModel& model) {
   });
 }
 
-// The folders of all stages, with those of a Router and of the stages that no task goes through.
-std::set<std::string> folders_of(const SentenceModules& modules) {
-  std::set<std::string> paths;
-  for (const SentenceModule& stage : modules.stages) {
-    paths.insert(stage.path);
-    if (!stage.is_router()) continue;
-    for (const auto& route : read_router(kSaveModel, modules, stage).routes)
-      for (const SentenceModule& own : route.stages) paths.insert(own.path);
-  }
-  return paths;
-}
-
 // All but the models of the first stages. Files that stay where they are, in the source itself, are
 // not copied.
 void add_rest(FolderWriter& written, const SavedModel& model, bool is_source) {
   const fs::path& source = model.modules.folder;
   std::set<std::string> models;
   for (const SavedRoute& route : model.routes)
-    if (has_model(route.source.first)) models.insert(route.inner);
+    if (has_layers(route.source.first)) models.insert(route.inner);
   for (const std::string& inner : models) {
     if (is_source) break;
     add_copies(written, source, inner, [&](const fs::path& file) {
@@ -312,7 +286,7 @@ void add_rest(FolderWriter& written, const SavedModel& model, bool is_source) {
   if (!is_source) {
     if (!models.contains(""))
       add_copies(written, source, "", [](const fs::path& file) { return is_copied(file, false); });
-    for (const std::string& path : folders_of(model.modules))
+    for (const std::string& path : stage_folders(kSaveModel, model.modules))
       if (!path.empty() && !models.contains(path)) add_stage_copies(written, model, path);
   }
   add_stages(written, model);

@@ -128,8 +128,7 @@ void FolderWriter::add_model(const std::string& inner, const PretrainedFolder& c
     index["metadata"]["total_size"] = total;
     add_json(name_in(inner, kIndex), index);
   }
-  for (const std::string& path : contents.copied)
-    add_copy(name_in(inner, fs::path(path).filename().string()), path);
+  for (const auto& [name, path] : contents.copied) add_copy(name_in(inner, name), path);
   for (const auto& [name, text] : contents.texts) add_text(name_in(inner, name), text);
   for (const std::string& name : contents.removed) removed_.insert(name_in(inner, name));
   add_json(name_in(inner, kConfig), contents.config);

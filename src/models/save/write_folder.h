@@ -23,9 +23,9 @@ struct PretrainedFolder {
   nlohmann::json config;  ///< config.json
   StateDict tensors;      ///< in shards of at most `max_shard_bytes`
   int64_t max_shard_bytes = 0;
-  std::map<std::string, std::string> texts;  ///< other files that are written, by their names
-  std::vector<std::string> copied;           ///< paths of files that are copied as they are
-  std::vector<std::string> removed;          ///< names of files that are removed, if they are there
+  std::map<std::string, std::string> texts;   ///< other files that are written, by their names
+  std::map<std::string, std::string> copied;  ///< paths of files that are copied, by their names
+  std::vector<std::string> removed;  ///< names of files that are removed, if they are there
 };
 
 /// A folder, with folders in it, of which no file takes its place before commit(). If that is not

@@ -33,7 +33,7 @@ Templates templates_in(const char* caller, const fs::path& folder) {
   if (const fs::path file = folder / "chat_template.jinja"; io::may_exist(file.string()))
     add_file(caller, file, "default", templates);
   std::error_code error;
-  for (const auto& one : fs::directory_iterator(folder / "additional_chat_templates", error)) {
+  for (const auto& one : fs::directory_iterator(folder / kChatTemplates, error)) {
     if (one.path().extension() != ".jinja") continue;
     add_file(caller, one.path(), one.path().stem().string(), templates);
     templates.is_one = false;

@@ -44,6 +44,9 @@ TransformerSettings transformer_settings(const char* caller, const std::filesyst
                                          bool takes_messages = false,
                                          const nlohmann::json& defaults = nlohmann::json::object());
 
+/// The folder of a tokenizer's chat templates, but for that in chat_template.jinja.
+constexpr const char* kChatTemplates = "additional_chat_templates";
+
 /// That of this name of the chat templates of the tokenizer in `folder`, if it has it.
 std::optional<std::string> chat_template_source(const char* caller,
                                                 const std::filesystem::path& folder,
