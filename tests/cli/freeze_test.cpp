@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 #include "cli/program.h"
 #include "kernels/dispatch.h"
@@ -185,6 +186,29 @@ TEST_F(Freeze, EachInstructionSetWritesOneFileAndReadsIt) {
     EXPECT_TRUE(frozen_by(sets.front(), dtypes) == frozen_by(sets.back(), dtypes));
   for (const std::string& set : sets)
     EXPECT_TRUE(bit_equal(hidden(set, file("frozen"), {}), hidden(set, live("bert"), both))) << set;
+}
+
+// A limit on the file size simulates a full disk: write() fails in the middle of a file.
+TEST_F(Freeze, AFullDiskLeavesWhatWasThere) {
+  const auto with_limit = [&](std::uintmax_t bytes) {
+    const std::string limited =
+        "trap '' XFSZ; ulimit -f " + std::to_string(bytes / 512) + "; exec \"$@\"";
+    return run_program(
+        {"/bin/sh", "-c", limited, "sh", POSENC_CLI, "freeze", live("bert"), file("frozen")});
+  };
+  const auto all = [&] {
+    std::map<std::string, std::string> bytes;
+    for (const auto& entry : fs::directory_iterator(file("frozen")))
+      bytes[entry.path().filename().string()] = bytes_of(entry.path().string());
+    return bytes;
+  };
+  const std::string rule = "cannot be written: File too large";
+  expect_refused(with_limit(512), "freeze", rule);
+  EXPECT_FALSE(fs::exists(file("frozen")));
+  ASSERT_EQ(freeze(live("bert"), {"--int8"}).status, 0);
+  const auto before = all();
+  expect_refused(with_limit(before.at("frozen.safetensors").size() / 2), "freeze", rule);
+  EXPECT_TRUE(all() == before);
 }
 
 // The stages of an earlier model would be read with a later one.

@@ -135,6 +135,26 @@ TEST_F(GenerateDecoder, RowsAreThoseAlone) {
       torch::equal(both[1].slice(0, 5), found(model, right, set)["sequences"][0].slice(0, 3)));
 }
 
+TEST_F(GenerateDecoder, ASeedDecidesSamplesWhateverTheThreads) {
+  const std::string model = folder();
+  for (const std::string how : {"", "--plain", "--int8"}) {
+    const auto sampled = [&](const std::string& seed, const std::string& threads) {
+      std::vector<std::string> more = {"--seed", seed, "--threads", threads};
+      for (const char* const set : {"do_sample=true", "num_return_sequences=4", "temperature=2.5",
+                                    "max_new_tokens=8", "eos_token_id=null"})
+        more.insert(more.end(), {"--set", set});
+      if (!how.empty()) more.push_back(how);
+      return found(model, in_, more)["sequences"];
+    };
+    const at::Tensor first = sampled("7", "1");
+    ASSERT_EQ(first.sizes(), (torch::IntArrayRef{8, 12}));
+    for (const char* const threads : {"1", "2", "4"})
+      EXPECT_TRUE(torch::equal(sampled("7", threads), first)) << how << " " << threads;
+    EXPECT_FALSE(torch::equal(sampled("8", "1"), first)) << how;
+    EXPECT_FALSE(torch::equal(first[0], first[1])) << how;
+  }
+}
+
 TEST_F(GenerateDecoder, FrozenAndPlainAgree) {
   const std::string model = folder();
   const std::vector<std::string> set = {"--set", "num_beams=3", "--set", "num_return_sequences=2"};

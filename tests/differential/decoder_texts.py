@@ -191,6 +191,11 @@ def check_refusals(draw: Draw, programs: Programs) -> Failure | None:
         got, why = generated(programs, ["", line], {"max_new_tokens": 1}, [], ["--chat", "--chat-template-kwargs", kwargs])
         if len(got) != (kwargs == "{}") or rule not in why or "line" not in why:
             return Failure(f"--chat {line} {kwargs}", f"{got} {why}")
+    broken = draw.choice([b"\xff", b"a \xc3( b", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"caf\xc3"])  # which is no UTF-8
+    (programs.folder / "broken.txt").write_bytes(b"a cat\n" + broken + b"\na cat\n")
+    done = programs.posenc("generate", programs.folder / "model", "--text", programs.folder / "broken.txt", "--set", "max_new_tokens=1", "--batch", 1)
+    if done.returncode != 1 or "line 2 must be UTF-8" not in done.stderr or done.stdout.count("\n") > 1:
+        return Failure(f"{broken!r}", f"{done.returncode} {done.stdout} {done.stderr}")
     if template:
         (programs.folder / "model" / "chat_template.jinja").write_text(template)
     got, why = generated(programs, ["a cat"], {"max_new_tokens": 1}, [], [])

@@ -21,7 +21,9 @@ from harness import Draw, Failure, Programs
 from seq2seq import NEAR, save
 from written import read, written
 
-MODELS, SEARCHES = 5, 2
+MODELS, SEARCHES, SETTINGS = 5, 2, 4
+VALUES = [None, True, False, -1, 0, 1, 2, 1.5, -0.5, 2**31, 2**63, -(2**63), 10**30, 1e308, "", "a", "never", "a\nb", [], [0], [-1], [2**40], [1.5], [None], [True], [[]],
+          [[0]], [[0], []], [[0, "a"]], [[[0], 1.0]], [[[0], "a"]], [[[], 1.0]], [[0, 1.0]], {}, {"a": 1}]  # fmt: skip
 ENCODED = ("last_hidden_state",)
 
 
@@ -350,13 +352,31 @@ def check_refusal(draw: Draw, programs: Programs, model) -> Failure | None:
     return Failure(f"{model.config.model_type} {how} {name} {config_in(programs)}", why) if why else None
 
 
+def check_setting(draw: Draw, programs: Programs) -> Failure | None:
+    """A setting of generate() with a value of any type: it is taken, or it is an error of one line that names it."""
+    name = draw.choice(sorted(set(transformers.GenerationConfig().to_dict()) - {"transformers_version"}))
+    value = draw.choice([value for value in VALUES if name not in ("max_length", "max_new_tokens") or value != 2**31])
+    length = [] if name in ("max_length", "max_new_tokens") else ["--set", "max_new_tokens=2"]
+    file, out = programs.folder / "in.safetensors", programs.folder / "out.safetensors"
+    save_file({"input_ids": torch.tensor([[1, 2], [3, 4]])}, file)
+    out.unlink(missing_ok=True)
+    plain = ["--plain"] if draw.coin(0.2) else []
+    done = programs.posenc("generate", programs.folder / "model", "--in", file, "--out", out, "--set", f"{name}={json.dumps(value)}", *length, *plain)
+    said = done.stderr.splitlines()
+    is_refused = done.returncode == 1 and len(said) == 1 and name in said[0] and not out.exists()
+    if is_refused or (done.returncode == 0 and out.exists()):
+        return None
+    return Failure(f"--set {name}={json.dumps(value)} {plain} {config_in(programs)}", f"{done.returncode}: {done.stderr}")
+
+
 def one(draw: Draw, programs: Programs, kind: str) -> tuple[int, list[Failure]]:
     folder = programs.folder / "model"
     model = model_of(draw, folder, kind)
     failures = check_logits(draw, programs, kind, model, configs.LEAST_POSITIONS - 4)
+    settings = [check_setting(draw, programs) for _ in range(SETTINGS)]
     frozen = check_frozen(draw, programs, kind, model)
     subject = with_settings(draw, folder, kind, model, 8)
-    found = [frozen] + [check_search(draw, programs, subject, number == SEARCHES, 8) for number in range(SEARCHES + 1)]
+    found = [*settings, frozen] + [check_search(draw, programs, subject, number == SEARCHES, 8) for number in range(SEARCHES + 1)]
     found.append(check_refusal(draw, programs, model))
     return 3 + len(found), failures + [failure for failure in found if failure]
 

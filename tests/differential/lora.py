@@ -452,11 +452,16 @@ def causal(draw: Draw, programs: Programs) -> tuple[Case, Callable, str]:
     """An adapter of a language model, trained for some steps of AdamW; what checks the result."""
     import peft
 
-    kind_name = draw.choice(["llama", "qwen3"])
-    cls, base = drawn_base(draw, programs, kind_name, "ForCausalLM", "causal")
+    kind_name = draw.choice(["llama", "qwen3", "gpt2"])
+    if kind_name == "gpt2":
+        base = programs.folder / "causal"
+        cls = type(decoders.model_of(draw, base, kind_name))
+    else:
+        cls, base = drawn_base(draw, programs, kind_name, "ForCausalLM", "causal")
     own = json.loads((base / "config.json").read_text())
-    (base / "config.json").write_text(json.dumps(own | {"is_causal": True}))
-    ends = draw.sample(["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], 2)
+    (base / "config.json").write_text(json.dumps(own | {"is_causal": True, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}))
+    all_ends = ["c_attn", "c_proj", "c_fc"] if kind_name == "gpt2" else ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    ends = draw.sample(all_ends, 2)
     given = {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": ends, "use_dora": draw.coin(0.3), "use_rslora": draw.coin(0.3), "task_type": "CAUSAL_LM"}
     folder = programs.folder / "causal-adapter"
     tuned = adapted(draw, cls.from_pretrained(base, dtype=torch.float32), given, folder).train()
@@ -538,6 +543,9 @@ def decoder(draw: Draw, programs: Programs) -> tuple[Case, torch.nn.Module, str,
     kind = draw.choice(["gpt2", *decoder_configs.KINDS])
     base, folder = programs.folder / f"decoder-{kind}", programs.folder / "decoder-adapter"
     model = decoders.model_of(draw, base, kind)
+    if draw.coin(0.3):  # a class without the output layer, which an adapter of a language model is for nevertheless
+        settings_of_base = json.loads((base / "config.json").read_text())
+        (base / "config.json").write_text(json.dumps(settings_of_base | {"architectures": [type(model.base_model).__name__]}))
     ends = sorted({name.rsplit(".", 1)[-1] for name in linear_names(model) if is_of_layer(name)})
     given = {"r": draw.randint(1, 4), "lora_alpha": draw.randint(1, 9), "target_modules": draw.sample(ends, draw.randint(1, len(ends))),
              "use_dora": draw.coin(0.2), "use_rslora": draw.coin(0.3), "bias": draw.choice(["none", "none", "all"]), "task_type": "CAUSAL_LM"}  # fmt: skip

@@ -16,7 +16,7 @@ from encoders import KINDS, one_thread
 from harness import Draw, Failure, Programs
 from heads import drawn_config, heads
 from safetensors.torch import load_file
-from sentence_texts import PROMPTS
+from sentence_texts import PROMPTS, frozen
 from tokenizer_folders import texts, tokenizer
 
 FOLDERS, TEXTS, LIMITS, TOLERANCE = 4, 5, [6, 12, 40], 1e-5
@@ -145,17 +145,6 @@ def without_base(folder: Path) -> None:
     """The adapter in a folder no longer says where its model is."""
     file = folder / "adapter_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": "no/model"}))
-
-
-def frozen(draw: Draw, programs: Programs, folder: Path, *more: object) -> Path:
-    """What `posenc freeze` makes of a folder, or the folder."""
-    if draw.coin():
-        return folder
-    out = Path(f"{folder}-frozen")
-    done = programs.posenc("freeze", folder, out, *more)
-    if done.returncode:
-        raise ValueError(done.stderr)
-    return out
 
 
 def sparse_folder(draw: Draw, programs: Programs, number: int) -> tuple[Path, str, list[str]]:
@@ -305,7 +294,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             if "--base" in more:
                 without_base(folder)
             taken = folder
-            if not any(word in what for word in ("router", "static")) and (taken := frozen(draw, programs, folder, *(more if "--base" in more else []))) != folder:
+            if what != "a static embedding" and (taken := frozen(draw, programs, folder, *(more if "--base" in more else []))) != folder:
                 more = [option for option in more if option == "--sparse"]
             for _ in range(3):
                 count += 1

@@ -269,14 +269,19 @@ TEST(SparseEncoder, TakesTheRouteOfATask) {
   EXPECT_TRUE(bit_equal(dense(model.encode(kSparseTexts)), splade));
   EXPECT_LE(model.encode_query({"library"}).values.numel(), 2);
   const TempDir out;
-  EXPECT_ERROR(freeze_folder(folder.path(), out / "frozen"), c10::ValueError,
-               "the model must have one route. Got a Router");
+  freeze_folder(folder.path(), out / "frozen");
+  EXPECT_TRUE(is_frozen_folder(out / "frozen/document"));
+  const auto frozen = load_sparse_encoder(out / "frozen");
+  EXPECT_TRUE(bit_equal(dense(frozen.encode_document(kSparseTexts)), splade));
+  EXPECT_TRUE(
+      bit_equal(dense(frozen.encode_query(kSparseTexts)), dense(model.encode_query(kSparseTexts))));
+  freeze_folder(folder.path(), out / "frozen");  // once more
   const auto stages =
       SentenceStages(SentenceStagesOptions(model.width()).stages({sentence::SpladePooling{}}));
   EXPECT_ERROR(save_sentence_model(load_classifier(kMasked), stages, out / "saved",
                                    SaveSentenceModelOptions(folder.path())),
                c10::ValueError, "source must be a model without a Router");
-  EXPECT_EQ(out.entries(), 0U);
+  EXPECT_EQ(out.entries(), 1U);
   save_sentence_model(routes_of(folder.path(), 0.5), out / "saved",
                       SaveSentenceModelOptions(folder.path()));
   const auto saved = load_sparse_encoder(out / "saved");

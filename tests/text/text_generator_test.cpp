@@ -7,6 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "posenc/models/decoder.h"
+#include "posenc/models/frozen_file.h"
+#include "posenc/models/save_pretrained.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
 #include "weights/files.h"
@@ -122,6 +125,27 @@ TEST_F(ChatTest, AnswersByTheTemplate) {
   options = generator.options();
   options.chat_template().variables(R"({"x": "!"})").add_generation_prompt(false);
   EXPECT_EQ(generator.chat(messages_, options)[0].text, prompted("<s>system a! user cat! ").text);
+}
+
+TEST_F(ChatTest, ItsTemplatesAreSavedWithTheModel) {
+  with_template("a");
+  const std::string path = folder_ / "model", inner = "/additional_chat_templates/";
+  std::filesystem::create_directory(path + inner);
+  write_bytes(path + inner + "rag.jinja", "b");
+  write_bytes(path + inner + "notes.txt", "c");
+  save_pretrained(load_decoder(path), folder_ / "saved");
+  freeze_folder(path, folder_ / "frozen");
+  for (const char* const copy : {"saved", "frozen"}) {
+    const std::string own = folder_ / copy;
+    EXPECT_EQ(read_bytes(own + inner + "rag.jinja"), "b");
+    EXPECT_FALSE(std::filesystem::exists(own + inner + "notes.txt"));
+    EXPECT_EQ(read_bytes(own + "/chat_template.jinja"), "a");
+  }
+}
+
+TEST_F(TextGeneratorTest, PromptsAreUTF8) {
+  EXPECT_ERROR(generator_.generate({"a", "caf\xC3"}), c10::ValueError,
+               "[TextGenerator] prompt 1 must be UTF-8. Got another byte at 3");
 }
 
 TEST_F(ChatTest, SaysWhyThereIsNoTemplate) {
