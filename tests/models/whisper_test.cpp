@@ -138,7 +138,7 @@ TEST_F(WhisperFolder, ComputesTheEncodersPositionsUnlessTheFileHasThem) {
   tensor(kHeardPlaces, {kHeardPositions, kHeardWidth});
   EXPECT_TRUE(bit_equal(table(), tensors_[kHeardPlaces]));
   tensor(kHeardPlaces, {kHeardPositions + 1, kHeardWidth});
-  expect_value_error("max_source_positions in config.json must fit the weights: ");
+  expect_value_error("max_source_positions in config.json must fit the weights:");
 }
 
 TEST_F(WhisperFolder, TheHeadIsTiedAsTheFileHasIt) {

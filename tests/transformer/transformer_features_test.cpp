@@ -77,7 +77,7 @@ TEST(TransformerFeatures, RefusesOptionsOfTokens) {
   refused(tiny_hearing().d_model(16), "d_model of src_features must be d_model 16. Got 8");
   refused(tiny_hearing(Tying::ThreeWay),
           "tie must be Tying::None or DecoderOutput with src_features");
-  refused(tiny_hearing(Tying::EncoderDecoder), "a source without tokens. Got EncoderDecoder");
+  refused(tiny_hearing(Tying::EncoderDecoder), "a source without tokens. Got encoder_decoder");
 }
 
 TEST(TransformerFeatures, ClonesAndTies) {

@@ -90,7 +90,11 @@ constexpr Seq2SeqFamily kWhisperLike = {
 constexpr Seq2SeqStructure kWhisperSeq2Seq = {
     .family = &kWhisperLike, .is_of_speech = true, .norm_first = true, .has_logits_bias = false};
 
-constexpr ModelType kWhisperTypes[] = {{.type = "whisper", .seq2seq = &kWhisperSeq2Seq}};
+// clang-format off
+constexpr ModelType kWhisperTypes[] = {
+    {.type = "whisper", .seq2seq = &kWhisperSeq2Seq},
+};
+// clang-format on
 
 }  // namespace
 

@@ -63,6 +63,9 @@ Settings given_settings(const Seq2SeqModel& model, const SavePretrainedOptions& 
   return Settings::of_object(kSaveSeq2Seq, std::move(config));
 }
 
+// Of a source of sound there may be none.
+json pad_of(const Seq2SeqModel& model) { return model.pad < 0 ? json() : json(model.pad); }
+
 // The ids that transformers takes from a config.json in training, which the options of a model that
 // was made by hand do not have.
 void set_ids(json& object, const GenerateOptions& generation) {
@@ -85,7 +88,7 @@ SavedSeq2Seq completed(const Seq2SeqModel& model, const SavePretrainedOptions& o
   const bool is_new = model.origin.config.empty();
   if (is_new) set_ids(object, model.generation);
   const bool has_other_pad = is_new || seq2seq_pad(before, type.type, expected) != model.pad;
-  if (has_other_pad) object["pad_token_id"] = model.pad;
+  if (has_other_pad) object["pad_token_id"] = pad_of(model);
   set_defaults(object, before.with(object).of(type.type), type.type);
   set_dtype(object);
   std::string name(hf::model_class_of(type.type));
@@ -237,11 +240,11 @@ void save_pretrained(const Seq2SeqModel& model, const std::string& folder,
                         saved.options, saved.names);
   const Settings config =
       model.origin.config.empty()
-          ? Settings::of_object(kSaveSeq2Seq, {{"pad_token_id", model.pad}})
+          ? Settings::of_object(kSaveSeq2Seq, {{"pad_token_id", pad_of(model)}})
           : Settings::parse(kSaveSeq2Seq, "the configuration of the model", model.origin.config);
   contents.texts["generation_config.json"] = saved_generation(
       model.origin.generation_config, config, model.generation, saved.options.tgt_vocab(),
-      saved.has_other_pad ? std::optional(model.pad) : std::nullopt);
+      saved.has_other_pad && model.pad >= 0 ? std::optional(model.pad) : std::nullopt);
   contents.config = std::move(saved.object);
   contents.max_shard_bytes = options.max_shard_bytes();
   copy_input_files(contents, folder, options.tokenizer_from(), model.origin.folder);

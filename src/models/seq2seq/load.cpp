@@ -141,7 +141,6 @@ std::unique_ptr<io::LoadPlan> seq2seq_plan(const char* caller, const std::string
                                            const Seq2SeqStructure& structure,
                                            const TransformerOptions& options,
                                            const Vocabulary& source, const LoadOptions& load) {
-  check_seq2seq_layers(caller, folder, *structure.family, options, source);
   const auto make = [&](const Settings* changed) {
     if (changed == nullptr) return Transformer(options).ptr();
     return Transformer(structure.family->options(*changed, structure).tie(options.tie())).ptr();
@@ -167,6 +166,7 @@ PlannedTransformer planned_transformer(const char* caller, const std::string& fo
                                        const Seq2SeqStructure& structure,
                                        TransformerOptions options, const VocabularyNames& names,
                                        const io::TensorSource& renamed) {
+  check_seq2seq_layers(caller, folder, *structure.family, options, renamed);
   const ZeroBiases whole(renamed, absent_biases(*structure.family, options));
   const Vocabulary source(whole, names);
   options.tie(source.tying());
