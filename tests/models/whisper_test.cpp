@@ -207,6 +207,7 @@ TEST_F(WhisperFolder, OtherClassesAndSizesAreRefusedByName) {
     config_[setting] = before;
   };
   refused("d_model", 7, "d_model must be even, and at least 4");
+  config_["decoder_attention_heads"] = 2;
   refused("d_model", 2, "d_model must be even, and at least 4");
   refused("max_source_positions", nullptr, "max_source_positions must be left out or have a value");
   refused("num_mel_bins", 0, "num_mel_bins must be an integer");
