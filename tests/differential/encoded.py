@@ -90,6 +90,7 @@ def found_by(model, case: Case, row: int) -> tuple[list[int], float, float]:
         processors.append(transformers.WhisperTimeStampLogitsProcessor(rules, begin_index=prefix.shape[1]))
     config = transformers.GenerationConfig(decoder_start_token_id=5, eos_token_id=search["ends"], pad_token_id=0, num_beams=search["beams"],
                                            max_new_tokens=search["new_tokens"], return_dict_in_generate=True, output_scores=True)  # fmt: skip
+    model.generation_config = transformers.GenerationConfig()  # whose settings it would add to these
     out = transformers.GenerationMixin.generate(model, inputs=case.tensors["src"][row : row + 1].to(model.dtype), generation_config=config,
                                                 decoder_input_ids=prefix, logits_processor=processors)  # fmt: skip
     tokens = out.sequences[0, prefix.shape[1] :].tolist()

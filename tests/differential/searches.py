@@ -178,7 +178,7 @@ def search_case(draw: Draw, number: int) -> Case:
     settings, tensors = common(draw, sizes)
     settings |= lengths(draw, sizes) | chosen_processors(draw, sizes, number)
     rules = timestamps(draw, sizes)
-    if number % 3 == 0 and draw.coin(0.3):  # as greedy search
+    if number % 3 == 0 and draw.coin(0.3) and not isinstance(settings.get("forced_eos_token_id"), list):  # as greedy search
         settings |= {"do_sample": True, "top_k": 1, "temperature": draw.choice([0.2, 1.0, 3.0])}
     if number % 3:
         settings |= beams(draw, number // 3)

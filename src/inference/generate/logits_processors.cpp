@@ -21,6 +21,7 @@ constexpr float kBanned = -std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 constexpr int64_t kBlock = 256;
+constexpr float kNearlyEqual = 1e-4F;  // log probabilities
 
 // Without a branch for each, so that the search for the few that are not finite costs little.
 bool is_finite_block(const float* values) {
@@ -127,7 +128,12 @@ class LogitsProcessors::Scores {
     const auto sum = kernels.log_sum_exp(logits_ + first, vocab_ - first);
     kernels::inference::TopkEntry best = {kBanned, 0};
     kernels.topk_insert(logits_, first, /*shift=*/0.0F, /*base=*/0.0F, 0, &best, 1);
-    return sum.largest + sum.rest > best.score;
+    const float above = sum.rest - (best.score - sum.largest);
+    if (!(std::abs(above) < kNearlyEqual)) return above > 0.0F;
+    // transformers compares log probabilities, whose rounding then decides.
+    const auto all = kernels.log_sum_exp(logits_, vocab_);
+    return ((sum.largest - all.largest) - all.rest) + sum.rest >
+           (best.score - all.largest) - all.rest;
   }
   int64_t vocab() const { return vocab_; }
   // Multiplies negative scores by `factor` and divides the others by it.

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "inference/models.h"
-#include "posenc/inference/score.h"
+#include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {
@@ -353,6 +353,30 @@ TEST(EncodedSources, AreIndependentOfEachOther) {
       }
     }
   }
+}
+
+// Sources without ids, from which generate() and EncodedSources find the same.
+TEST(EncodedSources, MayBeFeatures) {
+  const auto model = tiny_model(tiny_hearing());
+  const auto src = tiny_sounds(3);
+  const auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(4).num_beams(2);
+  const auto whole = generate(model, src, options);
+  with_both(model, src, {}, [&](const EncodedSources& sources) {
+    const auto found = sources.select({2, 0}).generate(options);
+    EXPECT_EQ(found[0][0].tokens, whole[2][0].tokens);
+    EXPECT_EQ(found[1][0].tokens, whole[0][0].tokens);
+    EXPECT_EQ(sources.attention({{1}, {1, 3}, {1}}, {{0, 1}})[1].sizes(),
+              (std::vector<int64_t>{1, 2, kTinyFrames / 2}));
+    EXPECT_ERROR(sources.generate(GenerateOptions(options).encoder_repetition_penalty(1.5)),
+                 c10::ValueError,
+                 "[generate] encoder_repetition_penalty must be 1 for sources that are features");
+    EXPECT_ERROR(sources.generate(GenerateOptions(options).encoder_no_repeat_ngram_size(2)),
+                 c10::ValueError, "encoder_no_repeat_ngram_size must be 0 for sources that are");
+  });
+  EXPECT_ERROR(encode_sources(freeze(model), src.narrow(2, 0, 10)), c10::ValueError,
+               "features must be (B, 5, 12)");
+  EXPECT_ERROR(encode_sources(freeze(model), torch::zeros({2, 4}, torch::kLong)), c10::ValueError,
+               "Got [2, 4]");
 }
 
 TEST(EncodedSources, ServeThreads) {
