@@ -82,6 +82,14 @@ _posenc() {
     'rank --scale') return ;;
     'adapter --scale') return ;;
     'transcribe --rate') return ;;
+    'transcribe --set') return ;;
+    'transcribe --language') return ;;
+    'transcribe --task') words='transcribe translate' ;;
+    'transcribe --timestamps') words='none segment word' ;;
+    'transcribe --prompt') return ;;
+    'transcribe --seed') return ;;
+    'transcribe --batch') return ;;
+    'transcribe --int8-block') words='64 128' ;;
     'transcribe --threads') return ;;
   esac
   case ${COMP_WORDS[1]} in
@@ -106,7 +114,7 @@ _posenc() {
     merge) options='-h --help --adapter --scale --base' ;;
     rank) options='-h --help --query --queries --text --top --similarity --prompt --prompt-text --batch --threads --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --adapter --scale --base' ;;
     adapter) options='-h --help --out --adapter --scale --base' ;;
-    transcribe) options='-h --help --in --rate --features --out --threads' ;;
+    transcribe) options='-h --help --in --rate --out --set --language --task --timestamps --prompt --seed --batch --features --logits --plain --int8 --int8-block --bfloat16 --compute-bfloat16 --float32-scores --allow-unexpected --threads' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
     words='version help table rotary relative presets identify inspect convert encode classify fill tokenize detokenize generate translate freeze similarity merge rank adapter transcribe'
