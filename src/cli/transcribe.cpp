@@ -74,6 +74,8 @@ void check_subtitles(TranscribeArguments& arguments) {
   if (format != TranscriptFormat::Srt && format != TranscriptFormat::Vtt) return;
   auto& times = arguments.options.timestamps();
   if (times == Timestamps::None) fail_usage("--timestamps must not be none for subtitles");
+  if (nlohmann::json::parse(arguments.options.settings()).contains("return_timestamps"))
+    fail_usage("--set return_timestamps must not be given for subtitles, which have times");
   if (arguments.inputs.size() > 1) fail_usage("--in must be one file for subtitles");
   if (!times) times = Timestamps::Segment;
 }
@@ -86,6 +88,7 @@ void transcribe(TranscribeArguments& arguments) {
   for (const std::string& input : inputs)
     if (inputs.size() > 1 && (to_tensors || has_tensors(input)))
       fail_usage("--in must be one file for tensors");
+  if (of_tensors && arguments.rate) fail_usage("--rate must be given for sounds, not for tensors");
   read_settings(arguments);
   if (!to_tensors) check_subtitles(arguments);
   if (!arguments.output.empty()) {

@@ -74,12 +74,19 @@ StateDict transcribed_tensors(const SpeechRecognizer& recognizer, const std::str
                               const std::string& input, TranscribeOptions options) {
   const StateDict given = read_tensors(input, {kFeatures});
   refuse_unknown(given, input, "transcribe", {kFeatures, kMask, kPrompt});
-  if (given.contains(kPrompt)) options.prompt_ids(prompt_in(given[kPrompt]));
+  const auto settings = nlohmann::json::parse(options.settings());
+  if (given.contains(kPrompt)) {
+    if (settings.contains(kPrompt))
+      fail_usage("--set {} must not be given with a tensor of that name", kPrompt);
+    options.prompt_ids(prompt_in(given[kPrompt]));
+  }
   SpeechFeatures features = {given[kFeatures], {}};
   if (given.contains(kMask)) features.attention_mask = given[kMask];
   const auto path = (std::filesystem::path(folder) / "config.json").string();
-  const int64_t fill =
-      fill_token(generation_settings(folder, Settings("transcribe", path)), /*beams=*/false);
+  const Settings of_folder = generation_settings(folder, Settings("transcribe", path));
+  nlohmann::json all = of_folder.object();
+  all.merge_patch(settings);
+  const int64_t fill = fill_token(of_folder.with(std::move(all)), /*beams=*/false);
   const auto found = recognizer.transcribe_features(features, options.decode(false));
   return tensors_of(found, fill, options.timestamps().value_or(Timestamps::None));
 }

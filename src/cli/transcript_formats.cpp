@@ -92,7 +92,9 @@ std::string time_text(double seconds, char point) {
 }
 
 TranscriptFormat transcript_format(const std::string& path) {
-  const std::string end = std::filesystem::path(path).extension().string();
+  std::string end = std::filesystem::path(path).extension().string();
+  for (char& c : end)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return end == ".srt"   ? TranscriptFormat::Srt
          : end == ".vtt" ? TranscriptFormat::Vtt
          : end == ".txt" ? TranscriptFormat::Text

@@ -54,6 +54,8 @@ class SoundFrames {
   virtual int64_t width() const { return frames(); }
   /// Those of the sound before its padding, where that is known.
   virtual std::optional<int64_t> sounding() const = 0;
+  /// Whether none is NaN or infinite.
+  virtual bool has_finite() const { return true; }
   /// (M, count) of them.
   virtual at::Tensor read(int64_t begin, int64_t count) const = 0;
 };

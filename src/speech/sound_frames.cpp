@@ -15,6 +15,7 @@ class OfTensor : public SoundFrames {
   int64_t frames() const override { return frames_; }
   int64_t width() const override { return features_.size(1); }
   std::optional<int64_t> sounding() const override { return sounding_; }
+  bool has_finite() const override { return features_.isfinite().all().item<bool>(); }
   at::Tensor read(int64_t begin, int64_t count) const override {
     return features_.narrow(1, begin, count);
   }
@@ -30,6 +31,7 @@ class OfStream : public SoundFrames {
   explicit OfStream(FeatureStream stream) : stream_(std::move(stream)) {}
   int64_t frames() const override { return stream_.frames(); }
   std::optional<int64_t> sounding() const override { return stream_.frames(); }
+  bool has_finite() const override { return stream_.has_finite(); }
   at::Tensor read(int64_t begin, int64_t count) const override {
     return stream_.read(begin, count);
   }

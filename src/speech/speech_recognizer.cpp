@@ -89,7 +89,8 @@ class Transcripts {
 using OpenSamples = std::function<std::unique_ptr<sound::MonoSamples>(int64_t sound)>;
 
 std::vector<Transcript> transcribe(const RecognizerParts& parts, const TranscribeOptions& options,
-                                   std::size_t count, const OpenSamples& open) {
+                                   std::size_t count, const OpenSamples& open,
+                                   const std::function<std::string(int64_t sound)>& name) {
   Transcripts transcripts(parts, options, static_cast<int64_t>(count));
   const WhisperFeatureExtractor& extractor = parts.extractor_or_error();
   const int64_t rate = extractor.options().sampling_rate();
@@ -97,7 +98,10 @@ std::vector<Transcript> transcribe(const RecognizerParts& parts, const Transcrib
     auto samples = sound::at_rate(open(sound), rate);
     transcripts.at(sound).duration =
         static_cast<double>(samples->size()) / static_cast<double>(rate);
-    return frames_of(extractor, std::move(samples));
+    auto frames = frames_of(extractor, std::move(samples));
+    TORCH_CHECK_VALUE(frames->has_finite(), "[", kClass, "] ", name(sound),
+                      ": energies must be finite in float32, and its samples are too large");
+    return frames;
   });
 }
 
@@ -112,10 +116,16 @@ void check_features(const SpeechFeatures& features, const RecognizerParts& parts
                     "[", kClass, "] input_features must be float32 (N, ", bins,
                     ", F) with F > 0. Got ", x.defined() ? x.toString() : "undefined", " ",
                     shape(x));
+  TORCH_CHECK_VALUE(x.isfinite().all().item<bool>(), "[", kClass,
+                    "] input_features must be finite. Got NaN or infinity");
   TORCH_CHECK_VALUE(!mask.defined() ||
                         (mask.dim() == 2 && mask.size(0) == x.size(0) && mask.size(1) == x.size(2)),
                     "[", kClass, "] attention_mask must be (N, F), (", x.size(0), ", ", x.size(2),
                     "). Got ", shape(mask));
+  const at::Tensor others =
+      mask.defined() ? mask.masked_select(mask.ne(0).logical_and(mask.ne(1))) : at::Tensor();
+  TORCH_CHECK_VALUE(!mask.defined() || others.numel() == 0, "[", kClass,
+                    "] attention_mask must be 0 or 1. Got ", others[0].item<double>());
   TORCH_CHECK_VALUE(mask.defined() || x.size(0) <= 1 || x.size(2) <= window, "[", kClass,
                     "] several rows of more than ", window,
                     " frames need attention_mask, which says where each ends. Got ", x.sizes());
@@ -164,21 +174,25 @@ Transcript SpeechRecognizer::transcribe(const Waveform& sound,
 std::vector<Transcript> SpeechRecognizer::transcribe(const std::vector<std::string>& paths,
                                                      const TranscribeOptions& options,
                                                      std::optional<int64_t> rate) const {
-  return speech::transcribe(*parts_, options, paths.size(), [&](int64_t sound) {
-    const std::string& path = paths[static_cast<std::size_t>(sound)];
-    auto samples = sound::mono_samples(path, rate.value_or(feature_options().sampling_rate()));
-    TORCH_CHECK_VALUE(samples->rate() == rate.value_or(samples->rate()), "[", speech::kClass, "] ",
-                      path, ": rate must be that which the file states, ", samples->rate(),
-                      ". Got ", *rate);
-    return samples;
-  });
+  return speech::transcribe(
+      *parts_, options, paths.size(),
+      [&](int64_t sound) {
+        const std::string& path = paths[static_cast<std::size_t>(sound)];
+        auto samples = sound::mono_samples(path, rate.value_or(feature_options().sampling_rate()));
+        TORCH_CHECK_VALUE(samples->rate() == rate.value_or(samples->rate()), "[", speech::kClass,
+                          "] ", path, ": rate must be that which the file states, ",
+                          samples->rate(), ". Got ", *rate);
+        return samples;
+      },
+      [&](int64_t sound) { return paths[static_cast<std::size_t>(sound)]; });
 }
 
 std::vector<Transcript> SpeechRecognizer::transcribe(const std::vector<Waveform>& sounds,
                                                      const TranscribeOptions& options) const {
-  return speech::transcribe(*parts_, options, sounds.size(), [&](int64_t sound) {
-    return sound::mono_samples(sounds[static_cast<std::size_t>(sound)]);
-  });
+  return speech::transcribe(
+      *parts_, options, sounds.size(),
+      [&](int64_t sound) { return sound::mono_samples(sounds[static_cast<std::size_t>(sound)]); },
+      [](int64_t sound) { return "sound " + std::to_string(sound); });
 }
 
 std::vector<Transcript> SpeechRecognizer::transcribe_features(

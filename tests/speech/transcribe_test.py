@@ -181,11 +181,17 @@ class Transcribe(unittest.TestCase):
             ({"input_features": torch.zeros(1, bins, window, dtype=torch.float64)}, "input_features must be float32"),
             ({"input_features": torch.zeros(2, bins, window + 1)}, "need attention_mask"),
             ({"input_features": given.input_features, "attention_mask": mask[:, 1:]}, "attention_mask must be (N, F)"),
+            ({"input_features": given.input_features, "attention_mask": 2 * mask}, "attention_mask must be 0 or 1. Got 2"),
+            ({"input_features": given.input_features, "attention_mask": mask / 0.0}, "attention_mask must be 0 or 1. Got "),
+            ({"input_features": given.input_features * float("inf")}, "input_features must be finite"),
             ({"input_features": given.input_features, "prompt_ids": torch.tensor([[1]])}, "prompt_ids"),
             ({"input_features": given.input_features, "prompt_ids": torch.tensor([99999])}, "prompt_ids must be"),
         ):  # fmt: skip
             save_file({name: value.contiguous() for name, value in tensors.items()}, file)
             self.refused([file], "--out", out, says=says)
+        save_file({"input_features": given.input_features.contiguous(), "prompt_ids": torch.tensor([1])}, file)
+        self.refused([file], "--out", out, "--set", "prompt_ids=[1]", says="--set prompt_ids must not be given with a tensor", status=2)
+        self.refused([file], "--out", out, "--rate", 8000, says="--rate must be given for sounds, not for tensors", status=2)
         self.assertIn("--out is required for tensors", self.run_on([file], status=2).stderr)
         self.refused([file, file], "--out", out, says="--in must be one file for tensors", status=2)
 
@@ -210,6 +216,12 @@ class Transcribe(unittest.TestCase):
         self.refused([short], "--language", "en", "--set", "language=\"de\"", says="--set language must not be given with --language", status=2)
         self.refused([short], "--timestamps", "word", "--set", "return_timestamps=true", says="--set return_timestamps must not be given with --timestamps", status=2)
         self.refused([short, long], "--out", self.folder / "out.srt", says="--in must be one file for subtitles", status=2)
+        self.refused([short], "--out", self.folder / "out.SRT", "--set", "return_timestamps=false",
+                     says="--set return_timestamps must not be given for subtitles", status=2)  # fmt: skip
+        for seconds in (0.5, 3.1):
+            loud = self.folder / "loud.npy"
+            np.save(loud, np.full(int(16000 * seconds), 3e38, np.float32))
+            self.refused([short, loud], says="loud.npy: energies must be finite in float32")
         self.refused([short], "--out", self.folder / "out.vtt", "--timestamps", "none", says="--timestamps must not be none for subtitles", status=2)
         self.refused([short], "--out", self.model / "config.json", says="must not be a file that is read")
         self.refused([short], "--out", short, says="must not be a file that is read")

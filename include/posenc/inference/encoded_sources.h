@@ -24,9 +24,9 @@ using LayerHead = std::pair<int64_t, int64_t>;
 /// search, by several searches such as retries at other temperatures, and by passes without one.
 ///
 /// Copies, and what select() returns, share what was encoded, and an object may be used by several
-/// threads at a time. It keeps the model alive, except for a Transformer that is a local variable
-/// and not a holder's. The model's weights must not change: with a frozen model each call then
-/// throws the error of FrozenTransformerEncoder, a Transformer's weights are not compared.
+/// threads at a time. It keeps the model alive, and its own copy of the sources and their mask. The
+/// model's weights must not change: with a frozen model each call then throws the error of
+/// FrozenTransformerEncoder, a Transformer's weights are not compared.
 ///
 /// ```cpp
 /// posenc::Transformer model(posenc::TransformerOptions(100, 100).d_model(32).num_heads(4));

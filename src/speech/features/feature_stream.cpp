@@ -21,6 +21,8 @@ FeatureStream::FeatureStream(LogMelSpectrogram spectrogram,
   }
 }
 
+bool FeatureStream::has_finite() const { return !most_.defined() || most_.isfinite().item<bool>(); }
+
 at::Tensor FeatureStream::read(int64_t begin, int64_t count) const {
   return scaled_energies(energies(begin, count), most_)[0];
 }

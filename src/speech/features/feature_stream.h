@@ -25,6 +25,8 @@ class FeatureStream {
   FeatureStream(LogMelSpectrogram spectrogram, std::unique_ptr<sound::MonoSamples> samples);
 
   int64_t frames() const { return frames_; }
+  /// Whether none is NaN or infinite.
+  bool has_finite() const;
   /// (M, count) from a frame on.
   at::Tensor read(int64_t begin, int64_t count) const;
 

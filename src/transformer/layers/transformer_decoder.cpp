@@ -128,14 +128,16 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
   const auto own =
       with_shared_bias(alibi, relative_attention_bias, x.size(1), length + x.size(1), length);
   return all_or_nothing(cache, [&] {
+    std::vector<torch::Tensor> attentions;
     for (size_t i = 0; i < cache.layers.size(); ++i) {
       const bool averages = memory_weights != nullptr && i + 1 == cache.layers.size();
       torch::Tensor weights;
       const bool is_read = averages || cross_attentions != nullptr;
       x = layer(i).step(x, cache.layers[i], mask, own, is_read ? &weights : nullptr);
       if (averages) *memory_weights = weights.mean(1);
-      if (cross_attentions != nullptr) cross_attentions->push_back(std::move(weights));
+      attentions.push_back(std::move(weights));
     }
+    if (cross_attentions != nullptr) *cross_attentions = std::move(attentions);
     return norm ? norm->forward(x) : x;
   });
 }
