@@ -4,6 +4,8 @@
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/reflection_pad1d.h>
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,6 +17,8 @@ FeatureStream::FeatureStream(LogMelSpectrogram spectrogram,
   constexpr int64_t kPiece = 4096;  // frames
   const LogMelOptions& o = spectrogram_->options;
   frames_ = (samples_->size() - o.n_fft() % 2) / o.hop_length();
+  TORCH_CHECK_VALUE(frames_ > 0, "[LogMelSpectrogram] samples must be at least hop_length ",
+                    o.hop_length(), " in number. Got ", samples_->size());
   for (int64_t begin = 0; begin < frames_; begin += kPiece) {
     const at::Tensor own = at::amax(energies(begin, std::min(kPiece, frames_ - begin)));
     most_ = most_.defined() ? at::maximum(most_, own) : own;
