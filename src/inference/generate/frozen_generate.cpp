@@ -3,6 +3,7 @@
 #include "inference/generate/source_memory.h"
 #include "inference/generate/step_decoder.h"
 #include "inference/rows/frozen_call.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc {
 namespace {
@@ -112,7 +113,8 @@ EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tenso
                               const AttentionMask& src_mask) {
   check_on_cpu("encode_sources", src);
   check_sources("encode_sources", src);
-  return inference::SourceMemory::all_of(encoded(model, src, src_mask));
+  return inference::SourceMemory::all_of(
+      encoded(model, src, AttentionMaskAccess::copied(src_mask)));
 }
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
