@@ -142,9 +142,8 @@ EncodedSources encode_sources(const Transformer& model, const Tensor& src,
   TORCH_CHECK_VALUE(!model.is_empty(), "[encode_sources] the model must not be an empty holder");
   check_eval_mode("encode_sources", *model);
   check_sources("encode_sources", src);
-  return inference::SourceMemory::all_of(
-      std::make_shared<ModelMemory>(model.ptr(), *model.ptr(), src,
-                                    AttentionMaskAccess::copied(src_mask)));
+  return inference::SourceMemory::all_of(std::make_shared<ModelMemory>(
+      model.ptr(), *model.ptr(), src, AttentionMaskAccess::copied(src_mask)));
 }
 
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const Tensor& src,
