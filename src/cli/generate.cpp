@@ -45,10 +45,13 @@ void generate(const GenerateArguments& arguments) {
   const SettingOverrides overrides = overrides_in(arguments.settings);
   const bool has_tensors = !arguments.input.empty();
   if (has_tensors) check_output(arguments.output, {arguments.folder, arguments.input});
-  const bool has_encoder = inspect_folder(arguments.folder).is_encoder_decoder;
+  const FolderInfo folder = inspect_folder(arguments.folder);
+  const bool has_encoder = folder.is_encoder_decoder;
   if (has_tensors) return generate_tensors(arguments, has_encoder, overrides);
   if (has_encoder)
-    fail("{} is an encoder-decoder: posenc translate reads lines of text", arguments.folder);
+    fail("{} is {}", arguments.folder,
+         folder.is_of_speech ? "a model of speech, whose sources are no tokens: posenc transcribe"
+                             : "an encoder-decoder: posenc translate reads lines of text");
   continue_lines(arguments, overrides);
 }
 

@@ -246,5 +246,19 @@ TEST(TransformerErrors, NamesWhatIsWrong) {
                "shared tokens must be (vocab_size, d_model) = [9, 8]");
 }
 
+TEST(TransformerSteps, ReturnTheWeightsOfTheirOwnTokens) {
+  const torch::NoGradGuard no_grad;
+  auto model = tiny_model(tiny());
+  auto cache = model->start(model->encode(torch::randint(11, {2, 5}, torch::kLong)), 4);
+  std::vector<torch::Tensor> of_layers;
+  torch::Tensor average;
+  for (int64_t step = 0; step < 2; ++step) {
+    const auto x = model->tgt_embedding->forward(torch::randint(9, {2, 1}, torch::kLong), step);
+    model->decoder->step(x, cache, &average, &of_layers);
+    ASSERT_EQ(of_layers.size(), 2U);
+    EXPECT_TRUE(bit_equal(of_layers[1].mean(1), average));
+  }
+}
+
 }  // namespace
 }  // namespace posenc

@@ -9,7 +9,8 @@ namespace inference {
 
 SourceMemory::SourceMemory(const TransformerOptions& options, const torch::Tensor& src)
     : options_(options),
-      src_(src.dim() == 2 ? src.detach() : torch::empty({src.size(0), 0, 0}, torch::kFloat)) {}
+      src_(src.dim() == 2 ? src.detach().clone()
+                          : torch::empty({src.size(0), 0, 0}, torch::kFloat)) {}
 
 torch::Tensor SourceMemory::src(const Indices& sources) const {
   return src_.index_select(0, torch::tensor(sources, torch::kLong).to(src_.device()));

@@ -114,7 +114,7 @@ EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tenso
   check_on_cpu("encode_sources", src);
   check_sources("encode_sources", src);
   return inference::SourceMemory::all_of(
-      encoded(model, src.detach().clone(), AttentionMaskAccess::copied(src_mask)));
+      encoded(model, src, AttentionMaskAccess::copied(src_mask)));
 }
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,

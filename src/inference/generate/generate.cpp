@@ -107,13 +107,10 @@ class ModelMemory final : public inference::SourceMemory {
       const functional::Heads own = {{}, of_rows(all.key), of_rows(all.value)};
       cache.layers.push_back({KeyValueCache(own, capacity), own});
     }
-    AttentionShape shape = {memory_.size(0), model_.decoder->options.layer().num_heads(), capacity,
-                            memory_.size(1)};
+    const AttentionShape shape = {memory_.size(0), model_.decoder->options.layer().num_heads(),
+                                  capacity, memory_.size(1)};
     cache.memory_mask = mask_.resolved(shape, memory_);
-    const auto bias = AttentionMaskAccess::resolve(cache.memory_mask, shape, memory_).bias;
-    if (!bias.defined() || bias.size(0) == 1) return cache;
-    shape.batch = rows.size(0);
-    cache.memory_mask = AttentionMask::additive(of_rows(bias)).resolved(shape, memory_);
+    if (!are_all) cache.memory_mask = AttentionMaskAccess::sequences(cache.memory_mask, rows);
     return cache;
   }
 
@@ -146,7 +143,7 @@ EncodedSources encode_sources(const Transformer& model, const Tensor& src,
   check_eval_mode("encode_sources", *model);
   check_sources("encode_sources", src);
   return inference::SourceMemory::all_of(std::make_shared<ModelMemory>(
-      model.ptr(), *model.ptr(), src.detach().clone(), AttentionMaskAccess::copied(src_mask)));
+      model.ptr(), *model.ptr(), src, AttentionMaskAccess::copied(src_mask)));
 }
 
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const Tensor& src,

@@ -15,7 +15,7 @@ class SourceMemory {
   using Indices = std::vector<int64_t>;
   using Targets = std::vector<std::vector<int64_t>>;
 
-  /// `src`: ids, or features, whose number alone is kept.
+  /// `src`: ids, which are copied, or features, whose number alone is kept.
   SourceMemory(const TransformerOptions& options, const torch::Tensor& src);
   virtual ~SourceMemory() = default;
   SourceMemory(const SourceMemory&) = delete;

@@ -337,6 +337,19 @@ AttentionMask AttentionMaskAccess::with_padding(const AttentionMask& mask, const
   return told;
 }
 
+AttentionMask AttentionMaskAccess::copied(const AttentionMask& mask) {
+  AttentionMask own = mask;
+  const auto copy = [](at::Tensor& of) {
+    if (of.defined()) of = of.detach().clone();
+  };
+  for (auto& keys : own.keys_) copy(keys);
+  copy(own.padding_);
+  for (auto* pairs : {&own.allowed_, &own.biases_})
+    for (auto& part : *pairs) copy(part.mask), copy(part.allowed);
+  for (auto& one : own.slopes_) copy(one.slopes);
+  return own;
+}
+
 AttentionMask AttentionMaskAccess::without_slopes(const AttentionMask& mask) {
   AttentionMask rest = mask;
   rest.slopes_.clear();

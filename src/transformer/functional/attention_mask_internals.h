@@ -46,6 +46,9 @@ struct AttentionMaskAccess {
   /// consists of may hide padding, or some of it.
   static AttentionMask with_padding(const AttentionMask& mask, const at::Tensor& keys);
 
+  /// The mask with tensors of its own, which nobody else writes to.
+  static AttentionMask copied(const AttentionMask& mask);
+
   /// The mask without its slopes().
   static AttentionMask without_slopes(const AttentionMask& mask);
   /// The slopes of the mask for each distance and not for each pair, which is all that a kernel

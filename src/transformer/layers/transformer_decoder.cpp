@@ -127,19 +127,23 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
   const auto alibi = with_alibi({}, options.alibi(), shape, x).after(length);
   const auto own =
       with_shared_bias(alibi, relative_attention_bias, x.size(1), length + x.size(1), length);
-  return all_or_nothing(cache, [&] {
-    std::vector<torch::Tensor> attentions;
+  std::vector<torch::Tensor> of_layers;
+  torch::Tensor average;
+  const torch::Tensor out = all_or_nothing(cache, [&] {
     for (size_t i = 0; i < cache.layers.size(); ++i) {
       const bool averages = memory_weights != nullptr && i + 1 == cache.layers.size();
       torch::Tensor weights;
       const bool is_read = averages || cross_attentions != nullptr;
       x = layer(i).step(x, cache.layers[i], mask, own, is_read ? &weights : nullptr);
-      if (averages) *memory_weights = weights.mean(1);
-      attentions.push_back(std::move(weights));
+      if (averages) average = weights.mean(1);
+      if (cross_attentions != nullptr) of_layers.push_back(std::move(weights));
     }
     if (cross_attentions != nullptr) *cross_attentions = std::move(attentions);
     return norm ? norm->forward(x) : x;
   });
+  if (memory_weights != nullptr) *memory_weights = std::move(average);
+  if (cross_attentions != nullptr) *cross_attentions = std::move(of_layers);
+  return out;
 }
 
 }  // namespace posenc

@@ -395,6 +395,30 @@ TEST(EncodedSources, ServeThreads) {
   for (size_t i = 0; i < 6; ++i) expect_identical(got[i], expected[i]);
 }
 
+// A batch whose tensors the caller fills with the next one.
+TEST(EncodedSources, KeepTheirOwnCopies) {
+  Dice dice(13);
+  const auto model = any_model(dice, 13);
+  const int64_t heads = common_heads(model->options);
+  const auto options =
+      GenerateOptions(kBegin, kEnd).max_new_tokens(5).eos_ids({}).encoder_no_repeat_ngram_size(1);
+  for (const bool is_frozen : {false, true}) {
+    const auto src = any_ids(dice, 2, 6, false);
+    const auto keys = torch::ones({2, 6}, torch::kBool), bias = torch::randn({2, heads, 1, 6});
+    keys[1].slice(0, 3) = false;
+    const auto mask = AttentionMask::key_padding(keys) & AttentionMask::additive(bias);
+    const auto sources =
+        is_frozen ? encode_sources(freeze(model), src, mask) : encode_sources(model, src, mask);
+    const auto found = sources.generate(options);
+    const auto logits = sources.next_logits({{kBegin}, {kBegin, 4}});
+    src.fill_(3);
+    keys.fill_(true);
+    bias.zero_();
+    expect_equal(sources.generate(options), found);
+    EXPECT_TRUE(bit_equal(sources.next_logits({{kBegin}, {kBegin, 4}}), logits));
+  }
+}
+
 TEST(EncodedSources, KeepTheModel) {
   Dice dice(10);
   auto model = any_model(dice, 10);
