@@ -394,23 +394,6 @@ AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t fi
   return some.after(first);
 }
 
-AttentionMask AttentionMaskAccess::copied(const AttentionMask& mask) {
-  AttentionMask own = mask;
-  const auto copy = [](at::Tensor& tensor) {
-    if (tensor.defined()) tensor = tensor.detach().clone();
-  };
-  for (at::Tensor& keys : own.keys_) copy(keys);
-  copy(own.padding_);
-  for (auto* parts : {&own.allowed_, &own.biases_}) {
-    for (auto& part : *parts) {
-      copy(part.mask);
-      copy(part.allowed);
-    }
-  }
-  for (auto& one : own.slopes_) copy(one.slopes);
-  return own;
-}
-
 AttentionMask AttentionMaskAccess::sequences(const AttentionMask& mask, const at::Tensor& rows) {
   AttentionMask some = mask;
   if (some.padding_.defined()) some.padding_ = some.padding_.index_select(0, rows);

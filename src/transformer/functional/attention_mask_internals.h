@@ -34,9 +34,6 @@ struct AttentionMaskAccess {
   /// The part of a resolved() mask for the sequences `rows` of the batch.
   static AttentionMask sequences(const AttentionMask& mask, const at::Tensor& rows);
 
-  /// A mask of its own tensors, which do not change with those of `mask`.
-  static AttentionMask copied(const AttentionMask& mask);
-
   /// The mask without the tensors that padding_keys() combines.
   static AttentionMask without_keys(const AttentionMask& mask);
   /// The makers of the parts that this leaves: `causal() & slopes()`.

@@ -138,7 +138,6 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache,
       if (averages) average = weights.mean(1);
       if (cross_attentions != nullptr) of_layers.push_back(std::move(weights));
     }
-    if (cross_attentions != nullptr) *cross_attentions = std::move(attentions);
     return norm ? norm->forward(x) : x;
   });
   if (memory_weights != nullptr) *memory_weights = std::move(average);

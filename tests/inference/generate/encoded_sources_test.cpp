@@ -430,29 +430,6 @@ TEST(EncodedSources, KeepTheModel) {
   expect_identical(sources.generate(options), expected);
 }
 
-// The caller's tensors may be those of the next batch.
-TEST(EncodedSources, KeepTheSourcesAndTheirMask) {
-  Dice dice(12);
-  const auto model = any_model(dice, 12);
-  const auto src = any_ids(dice, 2, 6, false);
-  const auto keep = torch::ones({2, 6}, torch::kBool), bias = torch::randn({2, 1, 1, 6});
-  keep[1].narrow(0, 3, 3).fill_(false);
-  const auto options =
-      GenerateOptions(kBegin, kEnd).max_new_tokens(5).encoder_no_repeat_ngram_size(1);
-  with_both(model, src, AttentionMask::key_padding(keep) & AttentionMask::additive(bias),
-            [&](const EncodedSources& sources) {
-              const auto before = sources.generate(options);
-              const auto given = std::tuple(src.clone(), keep.clone(), bias.clone());
-              src.fill_(kPad);
-              keep.fill_(true);
-              bias.normal_();
-              expect_identical(sources.generate(options), before);
-              src.copy_(std::get<0>(given));
-              keep.copy_(std::get<1>(given));
-              bias.copy_(std::get<2>(given));
-            });
-}
-
 TEST(EncodedSources, MayBeNone) {
   Dice dice(11);
   const auto model = any_model(dice, 11);
