@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "speech/generation/segments.h"
+#include "speech/words/token_times.h"
 
 namespace posenc::speech {
 namespace {
@@ -24,6 +24,13 @@ struct Calls {
   std::vector<GenerateOptions> searches;
   std::map<float, int> tried;
 };
+
+// What the tokens of a target attend to.
+at::Tensor attention_of(int64_t rows) {
+  constexpr int64_t kColumns = kWindow / 2;
+  const at::Tensor others = torch::arange(rows * kColumns, torch::kFloat).sin();
+  return (torch::eye(rows, kColumns) + 0.01 * others.view({rows, kColumns})).unsqueeze(0);
+}
 
 class Scripted : public EncodedWindows {
  public:
@@ -66,10 +73,8 @@ class Scripted : public EncodedWindows {
                                     const std::vector<LayerHead>& heads) const override {
     std::vector<at::Tensor> found;
     for (std::size_t i = 0; i < windows.size(); ++i) {
-      const auto rows = static_cast<int64_t>(targets[i].size()), columns = kWindow / 2;
-      const at::Tensor others = torch::arange(rows * columns).sin().view({rows, columns});
-      found.push_back((torch::eye(rows, columns) + 0.01 * others)
-                          .expand({static_cast<int64_t>(heads.size()), -1, -1}));
+      EXPECT_EQ(heads.size(), 1);
+      found.push_back(attention_of(static_cast<int64_t>(targets[i].size())));
     }
     return found;
   }
@@ -278,10 +283,13 @@ TEST(Recognition, TimesOfTokensAreOfTheSound) {
   script.texts[{100.0F, 0}] = {40, 3, 90};
   Calls calls;
   const auto found = run(script, calls, settings({{"language", "de"}}, true), {{0.0F, 110}});
-  // Row k of the identity, after a prefix of 3, is column k + 3.
-  EXPECT_EQ(found[0].segments[0].token_times.size(), 4);
-  EXPECT_FLOAT_EQ(found[0].segments[0].token_times[1], 0.08F);
-  for (const float time : found[0].segments[1].token_times) EXPECT_GE(time, 1.0F);
+  // Rows of new tokens are after a prefix of 3; the last one has none.
+  const auto first = token_times(attention_of(7).narrow(1, 3, 4), 50, 5, 1);
+  const auto second = token_times(attention_of(6).narrow(1, 3, 3), 5, 4, 1);
+  EXPECT_EQ(found[0].segments[0].token_times, std::vector<float>(first.begin(), first.end() - 1));
+  ASSERT_EQ(found[0].segments[1].token_times.size(), 3);
+  for (std::size_t k = 0; k < 3; ++k)
+    EXPECT_FLOAT_EQ(found[0].segments[1].token_times[k], second[k] + 1.0F);
 }
 
 TEST(Recognition, ACallbackEndsASound) {
@@ -326,7 +334,7 @@ TEST(Recognition, Refuses) {
   refused("prompt_condition_type must be", {{"prompt_condition_type", "none"}});
   refused("max_new_tokens must be at most max_target_positions, 24. Got 2 and 23",
           {{"max_new_tokens", 23}, {"return_timestamps", true}});
-  refused("must be shorter than 24", {{"prompt_ids", Tokens(24, 1)}});
+  refused("must be shorter than 21", {{"prompt_ids", Tokens(24, 1)}});
   refused("num_return_sequences must be 1", {{"num_return_sequences", 2}, {"num_beams", 2}});
   refused("must be a setting of transformers' generate()", {{"beam_size", 2}});
   refused("temperature must be a number", {{"temperature", "hot"}});
