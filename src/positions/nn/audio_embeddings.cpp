@@ -6,6 +6,8 @@
 
 #include "core/check.h"
 #include "core/print_fields.h"
+#include "core/torch_internals/cpu_generator.h"
+#include "posenc/core/skip_init.h"
 #include "posenc/positions/functional/positional_encoding.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "positions/nn/audio_embeddings_internals.h"
@@ -14,6 +16,18 @@ namespace posenc {
 namespace {
 
 constexpr const char* kAudioEmbeddings = "AudioEmbeddings";
+
+// Conv1d draws its weights when it is made. Under SkipInit numbers are drawn after that as if it
+// had not.
+torch::nn::Conv1d convolution(int64_t in, int64_t width, int64_t stride) {
+  using namespace torch_internals;
+  const auto options = torch::nn::Conv1dOptions(in, width, 3).stride(stride).padding(1);
+  if (!SkipInit::is_active()) return torch::nn::Conv1d(options);
+  const EngineState before = CpuGenerator(default_cpu_generator()).engine();
+  torch::nn::Conv1d conv(options);
+  CpuGenerator(default_cpu_generator()).set_engine(before);
+  return conv;
+}
 
 }  // namespace
 
@@ -45,11 +59,8 @@ void AudioEmbeddingsImpl::reset() {
                     options.num_frames());
   check_dropout(kAudioEmbeddings, options.dropout());
   const int64_t width = options.d_model(), positions = options.num_positions();
-  const auto conv = [&](int64_t in, int64_t stride) {
-    return torch::nn::Conv1d(torch::nn::Conv1dOptions(in, width, 3).stride(stride).padding(1));
-  };
-  conv1 = register_module("conv1", conv(options.num_mel_bins(), 1));
-  conv2 = register_module("conv2", conv(width, 2));
+  conv1 = register_module("conv1", convolution(options.num_mel_bins(), width, 1));
+  conv2 = register_module("conv2", convolution(width, width, 2));
   if (options.learned_positions()) {
     position_embedding = register_module(
         "position_embedding",
