@@ -309,7 +309,7 @@ class Reference(unittest.TestCase):
         page = reference_filter.filtered(ROOT / "src/weights/README.md")
         self.assertTrue(page.startswith("# posenc::weights {#component-weights}\n"))
         for text in ("COMPONENTS weights)\ntarget_link_libraries(app PRIVATE posenc::weights)", "With it come [base](@ref component-base), [core](@ref component-core), and LibTorch.",
-                     "Built on it: [models](@ref component-models), [train](@ref component-train), [speech](@ref component-speech).", "- [Loading and saving weights](@ref weights): formats",
+                     "Built on it: [models](@ref component-models), [train](@ref component-train).", "- [Loading and saving weights](@ref weights): formats",
                      '| @ref posenc/weights/save.h "save.h" | @ref posenc::SaveOptions "SaveOptions" |'):  # fmt: skip
             self.assertIn(text, page)
         self.assertNotIn("LibTorch.", reference_components.neighbours("tokenizers", reference_components.known()))
