@@ -68,10 +68,10 @@ struct LengthDecay {
 /// - Where all timestamps together are more probable than the most probable other token, one of
 ///   them is generated.
 struct TimestampRules {
-  int64_t no_timestamps_id;
+  int64_t no_timestamps_id;  ///< the id before that of the first timestamp
   int64_t eos_id;  ///< ids below it are text; transformers: the first of eos_token_id, or if that
                    ///< is 0 or none bos_token_id
-  std::optional<int64_t> max_initial_timestamp_index = std::nullopt;
+  std::optional<int64_t> max_initial_timestamp_index = std::nullopt;  ///< none: any
 };
 
 /// Options of generate(). Names and meaning are those of transformers 5.23, except where a comment
