@@ -22,7 +22,7 @@ class Transcripts {
       : parts_(parts),
         options_(options),
         settings_(settings_of(parts, options)),
-        tokenizer_(options.decode() ? &parts.tokenizer_or_error() : nullptr),
+        tokenizer_(options.decode() ? &tokenizer_of(parts) : nullptr),
         found_(static_cast<std::size_t>(count)) {
     check_positive(kClass, "batch_size", options.batch_size());
   }
@@ -92,7 +92,7 @@ std::vector<Transcript> transcribe(const RecognizerParts& parts, const Transcrib
                                    std::size_t count, const OpenSamples& open,
                                    const std::function<std::string(int64_t sound)>& name) {
   Transcripts transcripts(parts, options, static_cast<int64_t>(count));
-  const WhisperFeatureExtractor& extractor = parts.extractor_or_error();
+  const WhisperFeatureExtractor& extractor = extractor_of(parts);
   const int64_t rate = extractor.options().sampling_rate();
   return transcripts.of([&](int64_t sound) {
     auto samples = sound::at_rate(open(sound), rate);
@@ -133,14 +133,14 @@ void check_features(const SpeechFeatures& features, const RecognizerParts& parts
 
 }  // namespace
 
-const Tokenizer& RecognizerParts::tokenizer_or_error() const {
-  TORCH_CHECK_VALUE(tokenizer, no_tokenizer);
-  return *tokenizer;
+const Tokenizer& tokenizer_of(const RecognizerParts& parts) {
+  TORCH_CHECK_VALUE(parts.tokenizer, parts.no_tokenizer);
+  return *parts.tokenizer;
 }
 
-const WhisperFeatureExtractor& RecognizerParts::extractor_or_error() const {
-  TORCH_CHECK_VALUE(extractor, no_extractor);
-  return *extractor;
+const WhisperFeatureExtractor& extractor_of(const RecognizerParts& parts) {
+  TORCH_CHECK_VALUE(parts.extractor, parts.no_extractor);
+  return *parts.extractor;
 }
 
 RecognitionSettings settings_of(const RecognizerParts& parts, const TranscribeOptions& options) {
@@ -148,7 +148,7 @@ RecognitionSettings settings_of(const RecognizerParts& parts, const TranscribeOp
   if (!options.prompt().empty()) {
     TORCH_CHECK_VALUE(!overrides.contains("prompt_ids"), "[", kClass,
                       "] prompt must not be given with prompt_ids");
-    overrides["prompt_ids"] = {json_of(prompt_tokens(parts.tokenizer_or_error(), options.prompt())),
+    overrides["prompt_ids"] = {json_of(prompt_tokens(tokenizer_of(parts), options.prompt())),
                                "prompt"};
   }
   return recognition_settings(parts.generation, parts.config, overrides, parts.sizes,
@@ -209,13 +209,13 @@ std::vector<Transcript> SpeechRecognizer::transcribe_features(
 }
 
 SpeechFeatures SpeechRecognizer::features(const Waveform& sound) const {
-  return parts_->extractor_or_error().extract(sound);
+  return speech::extractor_of(*parts_).extract(sound);
 }
 
 std::string SpeechRecognizer::detect_language(const Waveform& sound) const {
   const auto settings = speech::settings_of(*parts_, TranscribeOptions());
   const int64_t rate = feature_options().sampling_rate();
-  const auto frames = speech::frames_of(parts_->extractor_or_error(),
+  const auto frames = speech::frames_of(speech::extractor_of(*parts_),
                                         sound::at_rate(sound::mono_samples(sound), rate));
   const auto encoded = parts_->model.encode(speech::window_of(*frames, 0, window()).unsqueeze(0));
   const int64_t language = speech::detect_languages(*encoded, {0}, settings).front();
@@ -235,9 +235,9 @@ const FrozenTransformer& SpeechRecognizer::model() const {
                     "[SpeechRecognizer] model() must be one that was frozen. Got a Transformer");
   return *parts_->frozen;
 }
-const Tokenizer& SpeechRecognizer::tokenizer() const { return parts_->tokenizer_or_error(); }
+const Tokenizer& SpeechRecognizer::tokenizer() const { return speech::tokenizer_of(*parts_); }
 const LogMelOptions& SpeechRecognizer::feature_options() const {
-  return parts_->extractor_or_error().options();
+  return speech::extractor_of(*parts_).options();
 }
 int64_t SpeechRecognizer::window() const { return parts_->model.window; }
 

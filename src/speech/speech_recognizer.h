@@ -21,11 +21,11 @@ struct RecognizerParts {
   std::string no_tokenizer = {};  ///< why there is none
   std::optional<WhisperFeatureExtractor> extractor = {};
   std::string no_extractor = {};
-
-  /// Throw c10::ValueError where there is none.
-  const Tokenizer& tokenizer_or_error() const;
-  const WhisperFeatureExtractor& extractor_or_error() const;
 };
+
+/// Throw c10::ValueError where there is none.
+const Tokenizer& tokenizer_of(const RecognizerParts& parts);
+const WhisperFeatureExtractor& extractor_of(const RecognizerParts& parts);
 
 /// The settings of a call, which its options replace. Throws c10::ValueError.
 RecognitionSettings settings_of(const RecognizerParts& parts, const TranscribeOptions& options);

@@ -16,7 +16,7 @@ torch::Tensor SourceMemory::src(const Indices& sources) const {
   return src_.index_select(0, torch::tensor(sources, torch::kLong).to(src_.device()));
 }
 
-EncodedSources SourceMemory::all_of(std::shared_ptr<const SourceMemory> memory) {
+EncodedSources SourceMemory::sources(std::shared_ptr<const SourceMemory> memory) {
   auto all = all_sources(memory->src_.size(0));
   return {std::move(memory), std::move(all)};
 }

@@ -113,7 +113,7 @@ EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tenso
                               const AttentionMask& src_mask) {
   check_on_cpu("encode_sources", src);
   check_sources("encode_sources", src);
-  return inference::SourceMemory::all_of(
+  return inference::SourceMemory::sources(
       encoded(model, src, AttentionMaskAccess::copied(src_mask)));
 }
 

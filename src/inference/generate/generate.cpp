@@ -142,7 +142,7 @@ EncodedSources encode_sources(const Transformer& model, const Tensor& src,
   TORCH_CHECK_VALUE(!model.is_empty(), "[encode_sources] the model must not be an empty holder");
   check_eval_mode("encode_sources", *model);
   check_sources("encode_sources", src);
-  return inference::SourceMemory::all_of(std::make_shared<ModelMemory>(
+  return inference::SourceMemory::sources(std::make_shared<ModelMemory>(
       model.ptr(), *model.ptr(), src, AttentionMaskAccess::copied(src_mask)));
 }
 

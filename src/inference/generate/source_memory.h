@@ -22,7 +22,7 @@ class SourceMemory {
   SourceMemory& operator=(const SourceMemory&) = delete;
 
   /// All sources of a memory.
-  static EncodedSources all_of(std::shared_ptr<const SourceMemory> memory);
+  static EncodedSources sources(std::shared_ptr<const SourceMemory> memory);
 
   const TransformerOptions& options() const { return options_; }
   /// The sources as plan_search() takes them.
