@@ -4,8 +4,6 @@
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/reflection_pad1d.h>
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -15,17 +13,12 @@ FeatureStream::FeatureStream(LogMelSpectrogram spectrogram,
                              std::unique_ptr<sound::MonoSamples> samples)
     : spectrogram_(std::move(spectrogram)), samples_(std::move(samples)) {
   constexpr int64_t kPiece = 4096;  // frames
-  const LogMelOptions& o = spectrogram_->options;
-  frames_ = (samples_->size() - o.n_fft() % 2) / o.hop_length();
-  TORCH_CHECK_VALUE(frames_ > 0, "[LogMelSpectrogram] samples must be at least hop_length ",
-                    o.hop_length(), " in number. Got ", samples_->size());
+  frames_ = frames_of_samples(spectrogram_->options, samples_->size());
   for (int64_t begin = 0; begin < frames_; begin += kPiece) {
     const at::Tensor own = at::amax(energies(begin, std::min(kPiece, frames_ - begin)));
     most_ = most_.defined() ? at::maximum(most_, own) : own;
   }
 }
-
-bool FeatureStream::has_finite() const { return !most_.defined() || most_.isfinite().item<bool>(); }
 
 at::Tensor FeatureStream::read(int64_t begin, int64_t count) const {
   return scaled_energies(energies(begin, count), most_)[0];

@@ -10,6 +10,8 @@
 
 namespace posenc::speech {
 
+/// The frames of a sound, of which there is one. Throws c10::ValueError for too few samples.
+int64_t frames_of_samples(const LogMelOptions& options, int64_t samples);
 /// (B, M, frames): the logarithms of the energies in `padded`, a sound that was continued by n_fft
 /// / 2 on both sides, or a part of it.
 at::Tensor log_energies(const LogMelSpectrogramImpl& module, const at::Tensor& padded,
@@ -26,7 +28,7 @@ class FeatureStream {
 
   int64_t frames() const { return frames_; }
   /// Whether none is NaN or infinite.
-  bool has_finite() const;
+  bool has_finite() const { return most_.isfinite().item<bool>(); }
   /// (M, count) from a frame on.
   at::Tensor read(int64_t begin, int64_t count) const;
 

@@ -76,17 +76,13 @@ void check_options(const LogMelOptions& o) {
                     o.dither());
 }
 
-void check_samples(const at::Tensor& samples, const LogMelOptions& o, at::ScalarType dtype) {
+void check_samples(const at::Tensor& samples, at::ScalarType dtype) {
   TORCH_CHECK_VALUE(samples.defined() && samples.dim() == 2,
                     "[LogMelSpectrogram] samples must be (B, n). Got ",
                     samples.defined() ? samples.sizes() : at::IntArrayRef());
   TORCH_CHECK_VALUE(samples.scalar_type() == dtype,
                     "[LogMelSpectrogram] samples must have the dtype of the buffers, ", dtype,
                     ". Got ", samples.scalar_type());
-  const int64_t least = std::max(o.n_fft() / 2 + 1, o.hop_length() + o.n_fft() % 2);
-  TORCH_CHECK_VALUE(samples.size(1) >= least, "[LogMelSpectrogram] samples must be at least ",
-                    least, " for n_fft ", o.n_fft(), " and hop_length ", o.hop_length(), ". Got ",
-                    samples.size(1));
 }
 
 }  // namespace
@@ -111,8 +107,8 @@ std::vector<std::string> LogMelSpectrogramImpl::non_persistent_names() const {
 
 torch::Tensor LogMelSpectrogramImpl::forward(const torch::Tensor& samples) {
   const LogMelOptions& o = options;
-  check_samples(samples, o, filters.scalar_type());
-  const int64_t n_fft = o.n_fft(), frames = (samples.size(1) - n_fft % 2) / o.hop_length();
+  check_samples(samples, filters.scalar_type());
+  const int64_t n_fft = o.n_fft(), frames = speech::frames_of_samples(o, samples.size(1));
   if (samples.size(0) == 0) return samples.new_empty({0, o.feature_size(), frames});
   const at::Tensor noisy =
       o.dither() == 0.0 ? samples : samples + at::randn_like(samples) * o.dither();
@@ -123,6 +119,14 @@ torch::Tensor LogMelSpectrogramImpl::forward(const torch::Tensor& samples) {
 }
 
 namespace speech {
+
+int64_t frames_of_samples(const LogMelOptions& o, int64_t samples) {
+  const int64_t least = std::max(o.n_fft() / 2 + 1, o.hop_length() + o.n_fft() % 2);
+  TORCH_CHECK_VALUE(samples >= least, "[LogMelSpectrogram] samples must be at least ", least,
+                    " for n_fft ", o.n_fft(), " and hop_length ", o.hop_length(), ". Got ",
+                    samples);
+  return (samples - o.n_fft() % 2) / o.hop_length();
+}
 
 at::Tensor log_energies(const LogMelSpectrogramImpl& module, const at::Tensor& padded,
                         int64_t frames) {
