@@ -41,12 +41,6 @@ void check_ids(const at::Tensor& ids, const at::Tensor& mask, const char* name, 
   }
 }
 
-std::size_t longest(const std::vector<Tokens>& rows) {
-  std::size_t most = 0;
-  for (const Tokens& row : rows) most = std::max(most, row.size());
-  return most;
-}
-
 Tokens row_of(const at::Tensor& ids, int64_t row) {
   const auto* const first = ids.const_data_ptr<int64_t>() + row * ids.size(1);
   return {first, first + ids.size(1)};
@@ -78,17 +72,8 @@ StateDict sequences_of(const std::vector<ReturnedRow>& rows, const std::vector<T
     sequences.back().insert(sequences.back().end(), tokens.begin(), tokens.end());
     scores.push_back(row.score);
   }
-  const int64_t fill = fill_token(settings, beams);
-  const std::size_t length = longest(sequences);
-  Tokens flat;
-  for (Tokens& sequence : sequences) {
-    sequence.resize(length, fill);
-    flat.insert(flat.end(), sequence.begin(), sequence.end());
-  }
   StateDict result;
-  result.insert("sequences",
-                at::tensor(flat, at::kLong)
-                    .view({static_cast<int64_t>(sequences.size()), static_cast<int64_t>(length)}));
+  result.insert("sequences", padded(sequences, fill_token(settings, beams)));
   if (beams) result.insert("sequences_scores", at::tensor(scores, at::kFloat));
   return result;
 }

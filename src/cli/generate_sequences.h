@@ -1,5 +1,9 @@
 #pragma once
 
+#include <ATen/ops/full.h>
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,7 +27,23 @@ void check_ids(const at::Tensor& ids, const at::Tensor& mask, const char* name, 
                int64_t most);
 
 /// The longest of lists.
-std::size_t longest(const std::vector<Tokens>& rows);
+template <typename T>
+std::size_t longest(const std::vector<std::vector<T>>& rows) {
+  std::size_t most = 0;
+  for (const auto& row : rows) most = std::max(most, row.size());
+  return most;
+}
+/// Lists as a tensor (rows, longest) with `fill` at the end of shorter ones.
+template <typename T>
+at::Tensor padded(const std::vector<std::vector<T>>& rows, T fill) {
+  const std::size_t length = longest(rows);
+  const at::Tensor result =
+      at::full({static_cast<int64_t>(rows.size()), static_cast<int64_t>(length)}, fill,
+               c10::CppTypeToScalarType<T>::value);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::copy(rows[i].begin(), rows[i].end(), result.mutable_data_ptr<T>() + i * length);
+  return result;
+}
 /// The ids of a row.
 Tokens row_of(const at::Tensor& ids, int64_t row);
 

@@ -1,9 +1,6 @@
 // posenc transcribe: features of sounds in a file of tensors to tokens.
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 
 #include <filesystem>
 
@@ -19,19 +16,6 @@ namespace {
 
 constexpr const char *kFeatures = "input_features", *kMask = "attention_mask",
                      *kPrompt = "prompt_ids";
-
-// The tokens of rows, or their times, with `fill` at the end of shorter ones.
-template <typename T>
-at::Tensor padded(const std::vector<std::vector<T>>& rows, T fill, at::ScalarType dtype) {
-  std::size_t length = 0;
-  for (const auto& row : rows) length = std::max(length, row.size());
-  at::Tensor result =
-      at::full({static_cast<int64_t>(rows.size()), static_cast<int64_t>(length)}, fill, dtype);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    std::copy(rows[i].begin(), rows[i].end(),
-              result.mutable_data_ptr<T>() + static_cast<int64_t>(i * length));
-  return result;
-}
 
 StateDict tensors_of(const std::vector<Transcript>& found, int64_t fill, Timestamps times) {
   std::vector<Tokens> sequences;
@@ -50,13 +34,12 @@ StateDict tensors_of(const std::vector<Transcript>& found, int64_t fill, Timesta
     }
   }
   StateDict result;
-  result.insert("sequences", padded(sequences, fill, at::kLong));
+  result.insert("sequences", padded(sequences, fill));
   result.insert("languages", at::tensor(languages, at::kLong));
   if (times == Timestamps::None) return result;
   result.insert("segments", at::tensor(segments, at::kDouble).view({-1, 3}));
   result.insert("segment_lengths", at::tensor(lengths, at::kLong));
-  if (times == Timestamps::Word)
-    result.insert("token_timestamps", padded(token_times, 0.0F, at::kFloat));
+  if (times == Timestamps::Word) result.insert("token_timestamps", padded(token_times, 0.0F));
   return result;
 }
 
@@ -83,10 +66,11 @@ StateDict transcribed_tensors(const SpeechRecognizer& recognizer, const std::str
   SpeechFeatures features = {given[kFeatures], {}};
   if (given.contains(kMask)) features.attention_mask = given[kMask];
   const auto path = (std::filesystem::path(folder) / "config.json").string();
-  const Settings of_folder = generation_settings(folder, Settings("transcribe", path));
-  nlohmann::json all = of_folder.object();
-  all.merge_patch(settings);
-  const int64_t fill = fill_token(of_folder.with(std::move(all)), /*beams=*/false);
+  SettingOverrides overrides;
+  for (const char* name : {"pad_token_id", "eos_token_id"})
+    if (settings.contains(name)) overrides[name] = {settings[name], std::string("--set ") + name};
+  const int64_t fill = fill_token(
+      generation_settings(folder, Settings("transcribe", path), overrides), /*beams=*/false);
   const auto found = recognizer.transcribe_features(features, options.decode(false));
   return tensors_of(found, fill, options.timestamps().value_or(Timestamps::None));
 }
