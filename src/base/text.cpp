@@ -50,6 +50,12 @@ std::string in_quotes(std::string_view text) {
   return "'" + printable(shortened(text, kShown)) + "'";
 }
 
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 std::string in_quotes_each(const std::vector<std::string>& texts) {
   std::string list;
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -25,6 +25,9 @@ std::string printable(std::string_view text);
 /// The same for a message: quoted and shortened.
 std::string in_quotes(std::string_view text);
 
+/// `text` with the letters of ASCII in lower case, whatever the locale.
+std::string lower_case(std::string text);
+
 /// 'a', 'b' and 'c'.
 std::string in_quotes_each(const std::vector<std::string>& texts);
 

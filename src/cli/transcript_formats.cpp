@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/transcribe_parts.h"
 
 namespace posenc::cli {
@@ -92,9 +93,7 @@ std::string time_text(double seconds, char point) {
 }
 
 TranscriptFormat transcript_format(const std::string& path) {
-  std::string end = std::filesystem::path(path).extension().string();
-  for (char& c : end)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string end = io::lower_case(std::filesystem::path(path).extension().string());
   return end == ".srt"   ? TranscriptFormat::Srt
          : end == ".vtt" ? TranscriptFormat::Vtt
          : end == ".txt" ? TranscriptFormat::Text

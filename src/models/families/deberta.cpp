@@ -1,11 +1,11 @@
 // DeBERTa and DeBERTa v2: scores of contents and relative positions apart.
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <sstream>
 #include <utility>
 
+#include "base/text.h"
 #include "models/families/family.h"
 
 namespace posenc::families {
@@ -31,12 +31,11 @@ void read_deberta_v1_tables(const Settings& config, EncoderEmbeddingsOptions& op
 }
 
 // The words of a text with bars between them, as text.lower().split("|") and strip() find them.
-std::vector<std::string> words_between_bars(std::string text) {
+std::vector<std::string> words_between_bars(const std::string& text) {
   constexpr const char* kBlanks = " \t\n\v\f\r";
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::vector<std::string> words;
-  std::istringstream all(text + '|');  // without it, an empty last word would be none
+  std::istringstream all(io::lower_case(text) +
+                         '|');  // without it, an empty last word would be none
   for (std::string word; std::getline(all, word, '|');) {
     word.erase(word.find_last_not_of(kBlanks) + 1);
     words.push_back(word.substr(std::min(word.find_first_not_of(kBlanks), word.size())));

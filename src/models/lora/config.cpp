@@ -156,10 +156,8 @@ class Reader {
     const Json& own = value(key);
     if (own.is_null()) return absent;
     if (!own.is_string()) return texts(key);
-    std::string text = own.get<std::string>(), lower = text;
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (std::string(key) == "target_modules" && lower == "all-linear")
+    std::string text = own.get<std::string>();
+    if (std::string(key) == "target_modules" && io::lower_case(text) == "all-linear")
       return LoraTargets::all_linear();
     return LoraTargets::pattern(std::move(text));
   }

@@ -13,12 +13,6 @@ void append(Tokens& tokens, const Tokens& more) {
   tokens.insert(tokens.end(), more.begin(), more.end());
 }
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 // That which a prefix begins with that continues a text.
 Tokens begin_of_text(const RecognitionSettings& settings) {
   if (!settings.prompt.empty() && settings.keeps_prompt) return settings.prompt;
@@ -33,7 +27,7 @@ int64_t most_of_text(const RecognitionSettings& settings) { return settings.max_
 }  // namespace
 
 int64_t language_token(const std::string& language, const TokenMap& ids, const std::string& label) {
-  const std::string given = lower(language);
+  const std::string given = io::lower_case(language);
   if (const auto found = ids.find(given); found != ids.end()) return found->second;
   const auto& known = known_languages();
   auto row = std::ranges::find(known, given, &Language::name);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "core/check.h"
 #include "models/sentence/stages/stage_kind.h"
 #include "posenc/core/cloneable.h"
@@ -19,13 +20,6 @@ using sentence::WordWeights;
 bool is_ascii(const std::string& word) {
   return std::all_of(word.begin(), word.end(),
                      [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
-}
-
-std::string lower_case(std::string word) {
-  for (char& letter : word) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
-  return word;
 }
 
 // Finds the weights of words.
@@ -44,7 +38,7 @@ class WordWeightTable {
 
   float operator()(const std::string& word) const {
     auto found = weights_.find(word);
-    if (found == weights_.end() && is_ascii(word)) found = weights_.find(lower_case(word));
+    if (found == weights_.end() && is_ascii(word)) found = weights_.find(io::lower_case(word));
     if (found != weights_.end()) return found->get<float>();
     // The Kelvin sign is the only other letter whose lower-case form is one of ASCII.
     const bool is_unknown =
