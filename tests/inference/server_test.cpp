@@ -12,6 +12,7 @@
 #include "posenc/inference/freeze.h"
 #include "posenc/inference/score.h"
 #include "support/compare.h"
+#include "support/search_reference.h"
 #include "support/seed.h"
 #include "support/test_allocator.h"
 
@@ -35,22 +36,6 @@ GenerateOptions request(int64_t number) {
       return options.num_beams(4)
           .length_penalty_kind(LengthPenalty::Gnmt)
           .bad_words_ids(std::vector<std::vector<int64_t>>{{7, 8}, {9}});
-  }
-}
-
-void expect_same(const std::vector<std::vector<Hypothesis>>& got,
-                 const std::vector<std::vector<Hypothesis>>& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t b = 0; b < got.size(); ++b) {
-    ASSERT_EQ(got[b].size(), expected[b].size());
-    for (size_t i = 0; i < got[b].size(); ++i) {
-      EXPECT_EQ(got[b][i].tokens, expected[b][i].tokens);
-      EXPECT_EQ(got[b][i].score, expected[b][i].score);
-      ASSERT_EQ(got[b][i].attention.defined(), expected[b][i].attention.defined());
-      if (got[b][i].attention.defined()) {
-        EXPECT_TRUE(bit_equal(got[b][i].attention, expected[b][i].attention));
-      }
-    }
   }
 }
 
@@ -96,7 +81,7 @@ TEST(Server, AnswersDifferentRequestsAtOnce) {
     for (int64_t round = 0; round < kRounds; ++round)
       got[static_cast<size_t>(round * kRequests + number)] = server.answer(number, request(number));
   });
-  for (size_t i = 0; i < got.size(); ++i) expect_same(got[i], expected[i % kRequests]);
+  for (size_t i = 0; i < got.size(); ++i) expect_bit_equal(got[i], expected[i % kRequests]);
 }
 
 // Every other request is cancelled, or its callback throws, while the others run; the request after
@@ -131,7 +116,7 @@ TEST(Server, CancelsRequestsBesideOthers) {
     if (i % 4 == 3) {
       EXPECT_LE(longest[i], 2) << "it ends with the step that cancels it";
     }
-    expect_same(got[i], expected[i]);
+    expect_bit_equal(got[i], expected[i]);
   }
 }
 

@@ -7,11 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/bart_folder.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/weights/safetensors.h"
-#include "support/compare.h"
-#include "support/temp_dir.h"
-#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {
@@ -21,9 +18,9 @@ using nlohmann::json;
 constexpr int64_t kSeq2SeqVocab = 11, kSeq2SeqWidth = 8, kSeq2SeqPositions = 6;
 
 // A tiny BART: one layer each, the vocabulary as `model.shared.weight`.
-class Seq2SeqFolder : public ::testing::Test {
+class Seq2SeqFolder : public BartFolder {
  protected:
-  Seq2SeqFolder() {
+  Seq2SeqFolder() : BartFolder(kSeq2SeqWidth) {
     torch::manual_seed(1);
     config_ = {{"model_type", "bart"},         {"vocab_size", kSeq2SeqVocab},
                {"d_model", kSeq2SeqWidth},     {"encoder_layers", 1},
@@ -33,50 +30,18 @@ class Seq2SeqFolder : public ::testing::Test {
                {"decoder_start_token_id", 2},  {"is_encoder_decoder", true}};
     tensor("model.shared.weight", {kSeq2SeqVocab, kSeq2SeqWidth});
     for (const std::string stack : {"model.encoder.", "model.decoder."}) {
-      const bool decodes = stack == "model.decoder.";
       tensor(stack + "embed_positions.weight", {kSeq2SeqPositions + 2, kSeq2SeqWidth});
       pair(stack + "layernorm_embedding", {kSeq2SeqWidth});
-      const std::string layer = stack + "layers.0.";
-      attention(layer + "self_attn");
-      if (decodes) attention(layer + "encoder_attn");
-      pair(layer + "final_layer_norm", {kSeq2SeqWidth});
-      const int64_t wide = decodes ? 7 : 5;
-      pair(layer + "fc1", {wide, kSeq2SeqWidth});
-      pair(layer + "fc2", {kSeq2SeqWidth, wide});
+      layer_of(stack);
     }
   }
 
-  void tensor(const std::string& name, const std::vector<int64_t>& sizes) {
-    tensors_[name] = torch::randn(sizes);
-  }
-  void pair(const std::string& name, const std::vector<int64_t>& sizes) {
-    tensor(name + ".weight", sizes);
-    tensor(name + ".bias", {sizes.front()});
-  }
-  void attention(const std::string& name) {
-    for (const char* part : {".q_proj", ".k_proj", ".v_proj", ".out_proj"})
-      pair(name + part, {kSeq2SeqWidth, kSeq2SeqWidth});
-    pair(name + "_layer_norm", {kSeq2SeqWidth});
-  }
-
-  Seq2SeqModel load() {
-    write_bytes(folder_ / "config.json", config_.dump());
-    StateDict tensors;
-    for (const auto& [name, value] : tensors_) tensors.insert(name, value);
-    save_safetensors(folder_ / "model.safetensors", tensors);
-    return load_seq2seq(folder_.path().string());
-  }
-  void expect_value_error(const std::string& text) { EXPECT_ERROR(load(), c10::ValueError, text); }
   at::Tensor logits(const Seq2SeqModel& loaded) {
     const torch::NoGradGuard no_grad;
     auto model = loaded.model;
     return model->forward(torch::tensor({{3, 4, 5}}), torch::tensor({{2, 6}}), {},
                           AttentionMask::causal());
   }
-
-  TempDir folder_;
-  json config_;
-  std::map<std::string, at::Tensor> tensors_;
 };
 
 TEST_F(Seq2SeqFolder, KeysAndSettings) {

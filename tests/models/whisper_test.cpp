@@ -6,19 +6,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/bart_folder.h"
 #include "models/frozen/frozen_folder.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/adapter_set.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/inspect_folder.h"
 #include "posenc/models/save_pretrained.h"
-#include "posenc/models/seq2seq.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
-#include "posenc/weights/safetensors.h"
-#include "support/compare.h"
-#include "support/temp_dir.h"
-#include "weights/files.h"
 
 namespace posenc::testing {
 namespace {
@@ -30,9 +26,9 @@ constexpr const char* kHeardTable = "model.decoder.embed_tokens.weight";
 constexpr const char* kHeardPlaces = "model.encoder.embed_positions.weight";
 
 // One layer each, tied.
-class WhisperFolder : public ::testing::Test {
+class WhisperFolder : public BartFolder {
  protected:
-  WhisperFolder() {
+  WhisperFolder() : BartFolder(kHeardWidth) {
     torch::manual_seed(1);
     config_ = {{"model_type", "whisper"},
                {"vocab_size", kHeardVocab},
@@ -54,43 +50,12 @@ class WhisperFolder : public ::testing::Test {
     pair("model.encoder.conv1", {kHeardWidth, kHeardBins, 3});
     pair("model.encoder.conv2", {kHeardWidth, kHeardWidth, 3});
     for (const std::string stack : {"model.encoder.", "model.decoder."}) {
-      const bool decodes = stack == "model.decoder.";
       pair(stack + "layer_norm", {kHeardWidth});
-      const std::string layer = stack + "layers.0.";
-      attention(layer + "self_attn");
-      if (decodes) attention(layer + "encoder_attn");
-      pair(layer + "final_layer_norm", {kHeardWidth});
-      const int64_t wide = decodes ? 7 : 5;
-      pair(layer + "fc1", {wide, kHeardWidth});
-      pair(layer + "fc2", {kHeardWidth, wide});
+      layer_of(stack);
     }
+    std::erase_if(tensors_, [](const auto& one) { return one.first.ends_with(".k_proj.bias"); });
   }
 
-  void tensor(const std::string& name, const std::vector<int64_t>& sizes) {
-    tensors_[name] = torch::randn(sizes);
-  }
-  void pair(const std::string& name, const std::vector<int64_t>& sizes) {
-    tensor(name + ".weight", sizes);
-    tensor(name + ".bias", {sizes.front()});
-  }
-  void attention(const std::string& name) {
-    for (const char* part : {".q_proj", ".k_proj", ".v_proj", ".out_proj"})
-      pair(name + part, {kHeardWidth, kHeardWidth});
-    tensors_.erase(name + ".k_proj.bias");
-    pair(name + "_layer_norm", {kHeardWidth});
-  }
-
-  void write() {
-    write_bytes(folder_ / "config.json", config_.dump());
-    StateDict tensors;
-    for (const auto& [name, value] : tensors_) tensors.insert(name, value);
-    save_safetensors(folder_ / "model.safetensors", tensors);
-  }
-  Seq2SeqModel load() {
-    write();
-    return load_seq2seq(folder_.path().string());
-  }
-  void expect_value_error(const std::string& text) { EXPECT_ERROR(load(), c10::ValueError, text); }
   void expect_missing(const std::string& name) {
     EXPECT_CONTAINS(refusal([&] { load(); }), "MissingKeys: [load_seq2seq]");
     EXPECT_CONTAINS(refusal([&] { load(); }), name);
@@ -105,10 +70,6 @@ class WhisperFolder : public ::testing::Test {
         .sin()
         .view({1, kHeardBins, 2 * kHeardPositions});
   }
-
-  TempDir folder_;
-  json config_;
-  std::map<std::string, at::Tensor> tensors_;
 };
 
 TEST_F(WhisperFolder, KeysAndSettings) {

@@ -50,6 +50,22 @@ std::multiset<std::vector<int64_t>> tokens_of(const std::vector<Hypothesis>& all
 
 }  // namespace
 
+void expect_bit_equal(const Found& got, const Found& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t b = 0; b < got.size(); ++b) {
+    ASSERT_EQ(got[b].size(), expected[b].size());
+    for (size_t i = 0; i < got[b].size(); ++i) {
+      EXPECT_EQ(got[b][i].tokens, expected[b][i].tokens);
+      EXPECT_EQ(got[b][i].score, expected[b][i].score);
+      EXPECT_EQ(got[b][i].log_probability, expected[b][i].log_probability);
+      ASSERT_EQ(got[b][i].attention.defined(), expected[b][i].attention.defined());
+      if (got[b][i].attention.defined()) {
+        EXPECT_TRUE(bit_equal(got[b][i].attention, expected[b][i].attention));
+      }
+    }
+  }
+}
+
 SearchReference::SearchReference(const Transformer& model, torch::Tensor src, AttentionMask mask,
                                  GenerateOptions options, Op rounding)
     : own_(model),

@@ -14,6 +14,9 @@ namespace posenc::testing {
 /// The results of a search: one list per source, best first. A score of NaN is unknown.
 using Found = std::vector<std::vector<Hypothesis>>;
 
+/// Expects the same bits, as of the same kernels that compute twice.
+void expect_bit_equal(const Found& got, const Found& expected);
+
 /// Greedy and beam search as documented for generate(), by teacher forcing in float64: no cache, no
 /// kernels, and no code of the search itself.
 ///

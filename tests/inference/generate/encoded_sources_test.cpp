@@ -14,12 +14,12 @@
 #include <thread>
 
 #include "inference/models.h"
+#include "support/search_reference.h"
 #include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {
 
-using Found = std::vector<std::vector<Hypothesis>>;
 using Lists = std::vector<std::vector<int64_t>>;
 using torch::Tensor;
 
@@ -92,18 +92,6 @@ struct Tally {
   }
 };
 
-void expect_identical(const Found& got, const Found& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t b = 0; b < got.size(); ++b) {
-    ASSERT_EQ(got[b].size(), expected[b].size());
-    for (size_t i = 0; i < got[b].size(); ++i) {
-      EXPECT_EQ(got[b][i].tokens, expected[b][i].tokens);
-      EXPECT_EQ(got[b][i].score, expected[b][i].score);
-      EXPECT_EQ(got[b][i].log_probability, expected[b][i].log_probability);
-    }
-  }
-}
-
 std::vector<GenerateOptions> searches_of(Dice& dice) {
   const auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(dice(1, 9));
   return {options, GenerateOptions(options).num_beams(3).num_return_sequences(2),
@@ -120,8 +108,8 @@ TEST(EncodedSources, FindWhatGenerateFinds) {
       const auto own = encode_sources(model, src, mask), fast = encode_sources(frozen, src, mask);
       for (int turn = 0; turn < 2; ++turn) {
         for (const auto& options : searches_of(dice)) {
-          expect_identical(own.generate(options), generate(model, src, mask, options));
-          expect_identical(fast.generate(options), generate(frozen, src, mask, options));
+          expect_bit_equal(own.generate(options), generate(model, src, mask, options));
+          expect_bit_equal(fast.generate(options), generate(frozen, src, mask, options));
         }
       }
     }
@@ -344,8 +332,8 @@ TEST(EncodedSources, AreIndependentOfEachOther) {
             const auto alone =
                 generate(frozen, own, AttentionMask::padding(own, kPad),
                          GenerateOptions(options).prefixes({prefixes[b]}).max_new_tokens(6));
-            expect_identical(alone, {together[b]});
-            expect_identical(
+            expect_bit_equal(alone, {together[b]});
+            expect_bit_equal(
                 all.select({b}).generate(GenerateOptions(options).prefixes({prefixes[b]})),
                 {together[b]});
           }
@@ -392,7 +380,7 @@ TEST(EncodedSources, ServeThreads) {
   std::vector<std::thread> threads;
   for (int64_t i = 0; i < 6; ++i) threads.emplace_back([&, i] { got[i] = search(i); });
   for (auto& thread : threads) thread.join();
-  for (size_t i = 0; i < 6; ++i) expect_identical(got[i], expected[i]);
+  for (size_t i = 0; i < 6; ++i) expect_bit_equal(got[i], expected[i]);
 }
 
 // A batch whose tensors the caller fills with the next one.
@@ -427,7 +415,7 @@ TEST(EncodedSources, KeepTheModel) {
   const auto expected = generate(model, src, options);
   const auto sources = encode_sources(model, src);
   model = nullptr;
-  expect_identical(sources.generate(options), expected);
+  expect_bit_equal(sources.generate(options), expected);
 }
 
 TEST(EncodedSources, MayBeNone) {

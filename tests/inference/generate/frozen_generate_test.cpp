@@ -18,18 +18,6 @@
 namespace posenc::testing {
 namespace {
 
-// For results of the same kernels, computed twice.
-void expect_bit_equal(const Found& got, const Found& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t b = 0; b < got.size(); ++b) {
-    ASSERT_EQ(got[b].size(), expected[b].size());
-    for (size_t i = 0; i < got[b].size(); ++i) {
-      EXPECT_EQ(got[b][i].tokens, expected[b][i].tokens);
-      EXPECT_EQ(got[b][i].score, expected[b][i].score);
-    }
-  }
-}
-
 GenerateOptions any_options(Dice& dice) {
   auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(dice(1, 20));
   if (dice.coin()) options.eos_ids({kEnd, 5, 7, 11});
