@@ -39,7 +39,7 @@ struct LinearRequestOf {
   int64_t out_stride;
 };
 using LinearRequest = LinearRequestOf<float>;
-constexpr int64_t kFewRows = 4;     // the most rows that linear_few takes
+constexpr int64_t kFewRows = 8;     // the most rows for which linear_few is faster
 constexpr int64_t kPanelRows = 48;  // linear_many packs multiples of this many rows
 // linear_many streams the weight once for this many rows, whose packed copy fits in the L2 cache.
 constexpr int64_t packed_rows(int64_t inner) {

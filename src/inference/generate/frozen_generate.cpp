@@ -25,14 +25,19 @@ int64_t longest(const Targets& targets) {
   return static_cast<int64_t>(most);
 }
 
+// How the products of a step add up: as those of its rows do, which is fastest, or as those of one
+// source do alone, so that the others change no bit of its results.
+enum class StepSums { OfAllRows, OfOneSource };
+
 class FrozenMemory final : public inference::SourceMemory {
  public:
   FrozenMemory(std::shared_ptr<const inference::TransformerModel> model, const torch::Tensor& src,
-               const AttentionMask& mask, const inference::Memory& memory)
+               const AttentionMask& mask, const inference::Memory& memory, StepSums sums)
       : SourceMemory(model->options, src),
         model_(std::move(model)),
         heads_(*model_, memory),
-        mask_(mask) {}
+        mask_(mask),
+        sums_(sums) {}
 
   Hypotheses search(SearchPlan plan, const Indices& sources) const override {
     const inference::FrozenCall call(model_->call);
@@ -76,23 +81,27 @@ class FrozenMemory final : public inference::SourceMemory {
   inference::StepDecoder decoder_of(const Indices& sources, int64_t rows, int64_t steps) const {
     const ScoreMask rest =
         heads_.packing.mask_of_keys(mask_, model_->decoder.heads, steps, heads_.heads);
-    return {*model_, heads_, rest, sources, rows, steps};
+    std::optional<inference::RowRegime> regime;
+    if (sums_ == StepSums::OfOneSource) regime = inference::row_regime(rows);
+    return {*model_, heads_, rest, sources, rows, steps, regime};
   }
 
   const std::shared_ptr<const inference::TransformerModel> model_;
   const inference::MemoryHeads heads_;
   const AttentionMask mask_;
+  const StepSums sums_;
 };
 
 std::shared_ptr<const inference::SourceMemory> encoded(const FrozenTransformer& model,
                                                        const torch::Tensor& src,
-                                                       const AttentionMask& src_mask) {
+                                                       const AttentionMask& src_mask,
+                                                       StepSums sums) {
   auto held = inference::FrozenAccess::model(model);
   const inference::FrozenCall call(held->call);
   held->stale_check.check();
   inference::check_source(*held, src);
   const auto memory = inference::encode(*held, src, src_mask);
-  return std::make_shared<FrozenMemory>(std::move(held), src, src_mask, memory);
+  return std::make_shared<FrozenMemory>(std::move(held), src, src_mask, memory, sums);
 }
 
 void check_on_cpu(const char* caller, const torch::Tensor& src) {
@@ -114,7 +123,7 @@ EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tenso
   check_on_cpu("encode_sources", src);
   check_sources("encode_sources", src);
   return inference::SourceMemory::sources(
-      encoded(model, src, AttentionMaskAccess::copied(src_mask)));
+      encoded(model, src, AttentionMaskAccess::copied(src_mask), StepSums::OfOneSource));
 }
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
@@ -124,7 +133,8 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   check_on_cpu("generate", src);
   SearchPlan plan = plan_search(options, src, model.options());
   if (plan.sources == 0) return {};
-  return encoded(model, src, src_mask)->search(std::move(plan), all_sources(plan.sources));
+  return encoded(model, src, src_mask, StepSums::OfAllRows)
+      ->search(std::move(plan), all_sources(plan.sources));
 }
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,

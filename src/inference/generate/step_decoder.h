@@ -18,9 +18,10 @@ class StepDecoder : public StepModel {
  public:
   /// Decodes `rows_per_source` targets of at most `capacity` tokens for each of `sources`, which
   /// are indices of those in `memory`. `mask` is the part of the memory mask that its packing does
-  /// not cover.
+  /// not cover. `regime`: that of the products of a step; none: that of the rows that it has.
   StepDecoder(const TransformerModel& model, const MemoryHeads& memory, const ScoreMask& mask,
-              const std::vector<int64_t>& sources, int64_t rows_per_source, int64_t capacity);
+              const std::vector<int64_t>& sources, int64_t rows_per_source, int64_t capacity,
+              std::optional<RowRegime> regime);
 
   /// Reads the first tokens of the rows of each source, `targets`[i], all at once; a target may be
   /// empty. Returns what they attend to by the `wanted` layers and heads, (wanted, tokens of all
@@ -54,6 +55,7 @@ class StepDecoder : public StepModel {
   const TransformerModel& model_;
   const MemoryHeads& memory_;
   int64_t rows_, rows_per_source_, capacity_;
+  std::optional<RowRegime> regime_;
   std::optional<StepPositions> positions_;  // of the next step's tokens
   TokenSlots slots_;                        // for a token's keys and values of all layers
   TokenLists tokens_;                       // of the targets

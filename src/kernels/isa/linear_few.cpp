@@ -1,4 +1,4 @@
-// x W^T + b for at most kFewRows rows, which memory bandwidth limits: every element of the weight,
+// x W^T + b for a few rows, which memory bandwidth limits: every element of the weight,
 // float32 or bfloat16, comes from memory once, prefetched in the order of its addresses, while
 // several of its rows are read side by side. Rows of x beyond those of a tile read it again from
 // the cache. Compiled once per instruction set.
@@ -12,8 +12,8 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-constexpr int64_t kAheadBytes = 1 << 15, kLineBytes = 64;
-constexpr int kFewColumns = 4;  // output columns, or rows of the weight, at a time
+constexpr int64_t kAheadBytes = 1 << 13;  // which stay in the nearest cache until they are read
+constexpr int kFewColumns = 4;            // output columns, or rows of the weight, at a time
 // Rows of x and accumulators at a time: as many as fit in the registers in addition to the
 // operands.
 constexpr int kSums = kRegisters * kBytes / 128, kMostRows = kSums / 2 < 4 ? kSums / 2 : 4;
@@ -24,12 +24,13 @@ template <int kRows, int kCols, typename Element>
 POSENC_INLINE void step(const LinearRequestOf<Element>& p, const float* x, const Element* weight,
                         int64_t rest, const char*& ahead, Wide (&sums)[kRows][kCols]) {
   const auto read = [rest](const auto* from) __attribute__((always_inline)) {
-    return rest > 0 ? load_wide(from, rest) : load_wide(from);
+    Wide wide = rest > 0 ? load_wide(from, rest) : load_wide(from);
+    for (Floats& part : wide.part) keep_in_register(part);
+    return wide;
   };
   if (ahead != nullptr) {
     constexpr int64_t kBlock = kCols * kWide * static_cast<int64_t>(sizeof(Element));
-    for (int64_t line = 0; line < kBlock; line += kLineBytes)
-      __builtin_prefetch(ahead + line, 0, 2);
+    for (int64_t line = 0; line < kBlock; line += kLineBytes) __builtin_prefetch(ahead + line);
     ahead += kBlock;
   }
   Wide xs[kRows];

@@ -20,6 +20,8 @@ POSENC_INLINE Floats8 fma(Floats8 a, Floats8 b, Floats8 c) { return fma_by_lanes
 POSENC_INLINE Doubles fma(Doubles a, Doubles b, Doubles c) { return fma_by_lanes(a, b, c); }
 POSENC_INLINE Floats minus_product(Floats a, Floats b, Floats c) { return a - b * c; }
 
+POSENC_INLINE void keep_in_register(Floats&) {}
+
 POSENC_INLINE Floats8 square_root(Floats8 x) {
   for (int i = 0; i < 8; ++i) x[i] = __builtin_sqrtf(x[i]);
   return x;

@@ -11,6 +11,8 @@ POSENC_INLINE Floats fma(Floats a, Floats b, Floats c) { return vfmaq_f32(c, a, 
 POSENC_INLINE Doubles fma(Doubles a, Doubles b, Doubles c) { return vfmaq_f64(c, a, b); }
 POSENC_INLINE Floats minus_product(Floats a, Floats b, Floats c) { return vfmsq_f32(a, b, c); }
 
+POSENC_INLINE void keep_in_register(Floats& x) { asm("" : "+w"(x)); }
+
 // Both halves of eight lanes.
 POSENC_INLINE Floats low(Floats8 x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3); }
 POSENC_INLINE Floats high(Floats8 x) { return __builtin_shufflevector(x, x, 4, 5, 6, 7); }

@@ -49,6 +49,10 @@ POSENC_INLINE Floats minus_product(Floats a, Floats b, Floats c) {
 #endif
 }
 
+// Has x in a register from here on: gcc would otherwise read a value that several operations use
+// from memory again for each of them.
+POSENC_INLINE void keep_in_register(Floats& x) { asm("" : "+v"(x)); }
+
 POSENC_INLINE Floats8 square_root(Floats8 x) {
 #if defined(__AVX2__)
   return _mm256_sqrt_ps(x);
