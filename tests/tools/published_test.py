@@ -95,20 +95,29 @@ class PublishedTest(unittest.TestCase):
         SentenceTransformer(modules=stages, device="cpu").save_pretrained(str(folder), create_model_card=False)
         return folder
 
+    def whisper(self) -> Path:
+        import whisper_folders
+        from harness import Draw
+
+        whisper_folders.folder(Draw("published"), self.folder / "whisper", ["en", "de"], positions=48)
+        return self.folder / "whisper"
+
     def test_each_kind_is_compared_and_has_a_row(self):
         compared = {"bert": "last hidden states", "emotions": "logits of labels", "entities": "logits of labels", "answers": "logits of answers",
                     "masked": "logits of words", "choices": "scores", "vit": "last hidden states", "clip": "last hidden states"}  # fmt: skip
-        status, out, err = self.run_script(*(self.encoders / name for name in compared), options.live / "marian/shared", self.sentences())
+        status, out, err = self.run_script(*(self.encoders / name for name in compared), options.live / "marian/shared", self.sentences(), self.whisper())
         self.assertEqual((status, err), (0, ""), out)
         rows = self.rows()
         self.assertEqual({name: row["compared"] for name, row in rows.items()},
-                         compared | {"shared": "logits of targets", "sentences": "sentence vectors"})  # fmt: skip
+                         compared | {"shared": "logits of targets", "sentences": "sentence vectors", "whisper": "logits of what is written"})  # fmt: skip
         for name, row in rows.items():
             self.assertLessEqual(row["float32"]["difference"], 1e-5 * max(1.0, row["float32"]["largest"]), name)
             self.assertGreater(row["bfloat16"]["cosine"], row["int8"]["cosine"] - 1e-6, name)
             self.assertLess(row["int8"]["cosine"], 1.0, f"{name}: 8 bits change something")
         self.assertEqual((rows["vit"]["of"], rows["clip"]["of"], rows["answers"]["of"]), ("images", "drawn sequences of ids", "pairs of texts"))
         self.assertEqual(rows["sentences"]["kept"], "nearest neighbours")
+        self.assertEqual((rows["whisper"]["of"], rows["whisper"]["count"], rows["whisper"]["kept"]), ("sounds of speech", 4, "texts, times and words"))
+        self.assertRegex(out, r"on one thread: posenc [0-9.]+ s, transformers [0-9.]+ s")
         self.assertIn("sentence-transformers", rows["sentences"]["versions"])
         self.assertIn(f"| sentences | `bert` | sentence vectors | {COUNT} texts |", docs_published.PAGE.read_text())
 
@@ -149,6 +158,17 @@ class PublishedTest(unittest.TestCase):
             self.assertEqual((status, err), (1, ""), folder.name)
             self.assertIn("float32   BEYOND", out, folder.name)
             self.assertEqual(self.rows(), {}, "no row of a model that is beyond its bound")
+
+    def test_other_texts_and_times_are_found(self):
+        folder, other = self.whisper(), self.folder / "other"
+        shutil.copytree(folder, other)
+        settings = json.loads((other / "generation_config.json").read_text())
+        (other / "generation_config.json").write_text(json.dumps(settings | {"max_initial_timestamp_index": 0, "max_length": 9}))
+        status, out, err = self.run_script(folder, posenc=self.instead(folder, other))
+        self.assertEqual((status, err), (1, ""), out)
+        self.assertIn("float32   BEYOND", out)
+        for part in ("text", "times", "words"):
+            self.assertRegex(out, rf"  float32 differs: [^:]+: {part} \.\.\.")
 
     def test_another_tokenizer_is_found(self):
         folder, other = self.encoders / "emotions", self.folder / "other"
