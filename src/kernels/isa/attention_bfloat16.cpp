@@ -133,7 +133,7 @@ void attend(const SequenceAttentionRequest& p, const Block& block, const Item& i
                             item.scores + j * kWidth, largest);
   Floats factors[kVectors];
   finish_all<kVectors>(p, block, item.scores, largest);
-  weigh<kPair>(item.scores, block.count, largest.most, factors,
+  weigh<kPair>(block, item.scores, largest.most, factors,
                [&](int64_t j, int v, const Floats(&weights)[kPair]) {
                  store(item.scores + j / kPair * kWidth + v * kFloats,
                        rounded_pairs(weights[0], weights[1]));

@@ -113,6 +113,25 @@ POSENC_INLINE void finish_all(const SequenceAttentionRequest& p, const Block& bl
   for (Floats& one : largest.most) one = one == broadcast(-__builtin_inff()) ? Floats{} : one;
 }
 
+// Weights, and their products with values, are added up for that many keys of a sequence at a time,
+// and these sums then one after the other: a chain over all keys would round each of thousands of
+// nearly equal terms, those of silence say, in the same direction.
+constexpr int64_t kSummedKeys = 128;
+
+// Calls f(begin, end) for the keys of a block that are added up together: those of a window all,
+// as its keys may be the last ones of a sequence, whose numbers are not known. The block's first
+// key changes nothing.
+template <typename F>
+POSENC_INLINE void by_summed_keys(const Block& block, F f) {
+  if (block.window != nullptr) return f(0, block.count);
+  int64_t begin = 0;
+  do {  // once where there is no key, too
+    const int64_t end = begin + kSummedKeys - (block.first_key + begin) % kSummedKeys;
+    f(begin, end < block.count ? end : block.count);
+    begin = end;
+  } while (begin < block.count);
+}
+
 // 1 / sums of weights, or 0 for a query that sees no key.
 template <int kVectors>
 POSENC_INLINE void invert(Floats (&sums)[kVectors]) {
@@ -123,22 +142,28 @@ POSENC_INLINE void invert(Floats (&sums)[kVectors]) {
 // are given to keep(j, v, weights) in order: register v of those of kKeys keys from j on, of which
 // those after the last are zero. It may write them over scores of these keys and of those before.
 template <int kKeys, int kVectors, typename Keep>
-POSENC_INLINE void weigh(const float* scores, int64_t count, const Floats (&most)[kVectors],
+POSENC_INLINE void weigh(const Block& block, const float* scores, const Floats (&most)[kVectors],
                          Floats (&factors)[kVectors], Keep keep) {
   constexpr int kWidth = kVectors * kFloats;
   for (Floats& one : factors) one = Floats{};
-  for (int64_t j = 0; j < count; j += kKeys) {
-    for (int v = 0; v < kVectors; ++v) {
-      Floats weights[kKeys] = {};
+  by_summed_keys(
+      block, [&](int64_t begin, int64_t end) __attribute__((always_inline)) {
+        Floats sums[kVectors] = {};
+        for (int64_t j = begin; j < end; j += kKeys) {
+          for (int v = 0; v < kVectors; ++v) {
+            Floats weights[kKeys] = {};
 #pragma GCC unroll 2
-      for (int i = 0; i < kKeys; ++i) {
-        if (i > 0 && j + i >= count) break;
-        weights[i] = exponential(load<Floats>(scores + (j + i) * kWidth + v * kFloats) - most[v]);
-        factors[v] += weights[i];
-      }
-      keep(j, v, weights);
-    }
-  }
+            for (int i = 0; i < kKeys; ++i) {
+              if (i > 0 && j + i >= end) break;
+              weights[i] =
+                  exponential(load<Floats>(scores + (j + i) * kWidth + v * kFloats) - most[v]);
+              sums[v] += weights[i];
+            }
+            keep(j, v, weights);
+          }
+        }
+        for (int v = 0; v < kVectors; ++v) factors[v] += sums[v];
+      });
   invert(factors);
 }
 

@@ -3,7 +3,7 @@
 // of the block at once, so that nothing is summed across a register, and nothing is transposed
 // before the result. Compiled once per instruction set.
 //
-// The reference path is at::scaled_dot_product_attention; each sum is one chain, in key order.
+// The reference path is at::scaled_dot_product_attention; sums are in key order (kSummedKeys).
 #include "kernels/isa/attention_values.h"
 #include "kernels/isa/tables.h"
 

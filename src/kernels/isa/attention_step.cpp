@@ -12,10 +12,12 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-constexpr int kKeys = 4;        // processed at a time
-constexpr int kAhead = 8;       // prefetch distance of keys; values are prefetched as keys pass
-constexpr int kChunk = 4;       // sixteens of a head's width processed at a time: 64 floats
-constexpr int64_t kBlock = 64;  // tokens that the rows of a set take one after the other
+constexpr int kKeys = 4;   // processed at a time
+constexpr int kAhead = 8;  // prefetch distance of keys; values are prefetched as keys pass
+constexpr int kChunk = 4;  // sixteens of a head's width processed at a time: 64 floats
+// Tokens that the rows of a set take one after the other, and whose weighted values are added up
+// before they are added to those before: a chain over all would round nearly equal terms alike.
+constexpr int64_t kBlock = 64;
 
 // The tokens of a set, and a head.
 struct Tokens {
@@ -109,13 +111,11 @@ float exponentiate(float* scores, int64_t count, float most) {
   return total(sum);
 }
 
-// out[0 .. 16 kSixteens) += sum over j of weights[j] * value(j), in the columns from `at` on, one
-// after the other.
+// out[0 .. 16 kSixteens) += sum over j of weights[j] * value(j), in the columns from `at` on, added
+// up one after the other.
 template <int kSixteens>
 void mix(const Tokens& tokens, Part part, const float* weights, int64_t at, float* out) {
-  Wide sums[kSixteens];
-#pragma GCC unroll 4
-  for (int i = 0; i < kSixteens; ++i) sums[i] = load_wide(out + i * kWide);
+  Wide sums[kSixteens] = {};
   for (int64_t j = part.begin; j < part.end; ++j) {
     const float* const value = tokens.value(j) + at;
     Wide weight;
@@ -126,8 +126,10 @@ void mix(const Tokens& tokens, Part part, const float* weights, int64_t at, floa
   }
 #pragma GCC unroll 4
   for (int i = 0; i < kSixteens; ++i)
-    for (int lanes = 0; lanes < kParts; ++lanes)
-      store(out + i * kWide + lanes * kFloats, sums[i].part[lanes]);
+    for (int lanes = 0; lanes < kParts; ++lanes) {
+      float* const to = out + i * kWide + lanes * kFloats;
+      store(to, load<Floats>(to) + sums[i].part[lanes]);
+    }
 }
 
 void mix_all(const Tokens& tokens, Part part, const float* weights, float* out) {
@@ -136,16 +138,15 @@ void mix_all(const Tokens& tokens, Part part, const float* weights, float* out) 
     mix<kChunk>(tokens, part, weights, at, out + at);
   for (; at + kWide <= tokens.width; at += kWide) mix<1>(tokens, part, weights, at, out + at);
   for (; at < tokens.width; ++at) {
-    float sum = out[at];
+    float sum = 0.0f;
     for (int64_t j = part.begin; j < part.end; ++j) sum += weights[j] * tokens.value(j)[at];
-    out[at] = sum;
+    out[at] += sum;
   }
 }
 
 // `rows` rows of a set from `first` on, at most kSetRows, and one head.
 void attend_rows(const AttentionRequest& a, const Tokens& tokens, int64_t first, int64_t rows,
                  int64_t head, float* scratch) {
-  const int64_t block = rows == 1 ? tokens.count : kBlock;
   const int64_t room = (tokens.count + kWide - 1) / kWide * kWide;
   const bool caps = a.softcap != 0.0f;
   const auto terms_of = [&](int64_t row) {
@@ -155,8 +156,8 @@ void attend_rows(const AttentionRequest& a, const Tokens& tokens, int64_t first,
   };
   const auto out_of = [&](int64_t row) { return a.out + row * a.out_stride + head * a.width; };
   const auto each_block = [&](const auto& f) {
-    for (int64_t begin = 0; begin < tokens.count; begin += block) {
-      const Part part = {begin, begin + block < tokens.count ? begin + block : tokens.count};
+    for (int64_t begin = 0; begin < tokens.count; begin += kBlock) {
+      const Part part = {begin, begin + kBlock < tokens.count ? begin + kBlock : tokens.count};
       for (int64_t i = 0; i < rows; ++i) f(part, i);
     }
   };

@@ -30,6 +30,22 @@ POSENC_INLINE Rows without_gaps(const Rows& rows, int64_t count, int64_t width, 
   return {to, width};
 }
 
+// sums[c * width + i] = the products of query i's weights with column n + c of the values.
+template <int kVectors>
+POSENC_INLINE void sum_values(const float* weights, const Block& block, const Rows& values,
+                              int64_t n, int64_t columns, float* sums) {
+  constexpr int kWidth = kVectors * kFloats;
+  alignas(64) float more[kGroup * kWidth];
+  by_summed_keys(block, [&](int64_t begin, int64_t end) {
+    product<kVectors>(weights + begin * kWidth,
+                      ByColumns{values.at(block.first_key + begin) + n, values.stride}, end - begin,
+                      columns, begin == 0 ? sums : more);
+    if (begin == 0) return;
+    for (int64_t i = 0; i < columns * kWidth; i += kFloats)
+      store(sums + i, load<Floats>(sums + i) + load<Floats>(more + i));
+  });
+}
+
 // The result of a block whose scores are the scaled products at first, which `largest` has been
 // given.
 template <int kVectors>
@@ -38,15 +54,13 @@ POSENC_INLINE void mix(const SequenceAttentionRequest& p, const Block& block, fl
   constexpr int kWidth = kVectors * kFloats;
   Floats factors[kVectors];
   finish_all<kVectors>(p, block, scores, largest);
-  weigh<1>(scores, block.count, largest.most, factors,
-           [&](int64_t j, int v, const Floats(&weights)[1]) {
-             store(scores + j * kWidth + v * kFloats, weights[0]);
-           });
+  weigh<1>(block, scores, largest.most, factors, [&](int64_t j, int v, const Floats(&weights)[1]) {
+    store(scores + j * kWidth + v * kFloats, weights[0]);
+  });
   alignas(64) float sums[kGroup * kWidth];
   for (int64_t n = 0; n < p.width; n += kGroup) {
     const int64_t columns = p.width - n < kGroup ? p.width - n : kGroup;
-    product<kVectors>(scores, ByColumns{values.at(block.first_key) + n, values.stride}, block.count,
-                      columns, sums);
+    sum_values<kVectors>(scores, block, values, n, columns, sums);
     for (int64_t c = 0; c < columns; ++c)
       for (int v = 0; v < kVectors; ++v) {
         float* const at = sums + c * kWidth + v * kFloats;

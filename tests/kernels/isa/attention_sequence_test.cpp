@@ -282,6 +282,22 @@ TEST(InferenceSequences, ManyKeys) {
   }
 }
 
+// As of silence: a chain over all keys would round each of these terms in the same direction, which
+// adds up to 4e-5.
+TEST(InferenceSequences, ManyEqualValues) {
+  torch::manual_seed(testing::seed(12));
+  Case one(1, 16, {3}, {4000});
+  one.query.zero_();
+  one.both.narrow(1, 16, 16).fill_(0.7);
+  const auto expected = one.expected().narrow(0, one.queries.first[0], 3);
+  on_each_set([&](const InferenceKernels& use) {
+    for (const auto products : {kFloat32, kInt8Scores}) {
+      const auto got = one.run(use, 1, products).narrow(0, one.queries.first[0], 3);
+      EXPECT_LT((got - expected).abs().max().item<double>(), 5e-6) << use.name;
+    }
+  });
+}
+
 // With and without rows that were dropped from each sequence, in between and at its beginning.
 TEST(InferenceSequences, Windows) {
   torch::manual_seed(testing::seed(6));

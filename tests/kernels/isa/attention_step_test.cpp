@@ -191,6 +191,20 @@ TEST(InferenceAttention, RowsOfASetReadTheSameTokens) {
   }
 }
 
+// As of silence: a chain over all tokens would round each of these terms in the same direction.
+TEST(InferenceAttention, ManyEqualValues) {
+  torch::manual_seed(testing::seed(5));
+  for (const int64_t width : {5, 16}) {
+    Case one(1, 1, width, 4000, false);
+    one.query.zero_();
+    one.values.fill_(0.7);
+    const auto expected = one.expected();
+    on_each_set([&](const InferenceKernels& use) {
+      EXPECT_LT((one.run(use, 1) - expected).abs().max().item<double>(), 5e-6) << use.name;
+    });
+  }
+}
+
 TEST(InferenceAttention, LargeScoresDoNotOverflow) {
   Case one(2, 1, 16, 9, false);
   one.query.mul_(1e4);
