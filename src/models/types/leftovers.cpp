@@ -53,8 +53,7 @@ void Leftovers::add_model(const io::LoadPlan& plan, const std::string& prefix,
                           const std::string& part, const NameInFile& in_file) {
   add(plan, part, in_file);
   prefixes_.insert(prefix);
-  for (const std::string& name : plan.names_read())
-    components_.insert(component_of(in_file(name)));
+  for (const std::string& name : plan.names_read()) components_.insert(component_of(in_file(name)));
   for (const std::string& name : plan.report().ignored) dropped_.insert(in_file(name));
 }
 

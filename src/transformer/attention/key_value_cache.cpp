@@ -34,8 +34,8 @@ KeyValueCache::KeyValueCache(const functional::Heads& like, int64_t capacity,
                              std::optional<int64_t> window)
     : capacity_(capacity), window_(window) {
   check_positive("KeyValueCache", "capacity", capacity);
-  TORCH_CHECK_VALUE(window.value_or(0) >= 0,
-                    "[KeyValueCache] window must not be negative. Got ", *window);
+  TORCH_CHECK_VALUE(window.value_or(0) >= 0, "[KeyValueCache] window must not be negative. Got ",
+                    *window);
   keys_ = room_like(like.key, std::min(capacity, kFirstTokens));
   values_ = room_like(like.value, std::min(capacity, kFirstTokens));
 }

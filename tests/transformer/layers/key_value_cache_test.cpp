@@ -65,7 +65,8 @@ TEST(KeyValueCache, KeepsWhatAWindowLeaves) {
   KeyValueCache cache(heads, all, window);
   EXPECT_EQ(cache.window(), window);
   const auto of_prompt = cache.append(rows_of(heads, 0, prompt));
-  EXPECT_TRUE(bit_equal(of_prompt.key, heads.key.narrow(2, 0, prompt))) << "a prompt sees all of it";
+  EXPECT_TRUE(bit_equal(of_prompt.key, heads.key.narrow(2, 0, prompt)))
+      << "a prompt sees all of it";
   EXPECT_EQ(cache.room_for(1).key.size(2), prompt - 1024);
   for (int64_t before = prompt, count = 1; before + count <= all; count = before % 7 + 1) {
     const auto found = cache.append(rows_of(heads, before, count));
@@ -99,8 +100,7 @@ TEST(KeyValueCache, GoesBackAsFarAsAWindowLetsIt) {
     EXPECT_TRUE(bit_equal(one->append(rows_of(heads, 601, 1)).key.narrow(2, 0, 89),
                           heads.key.narrow(2, 512, 89).index_select(0, rows)));
   }
-  EXPECT_TRUE(
-      bit_equal(copy.append(rows_of(heads, 601, 1)).value, heads.value.narrow(2, 512, 90)));
+  EXPECT_TRUE(bit_equal(copy.append(rows_of(heads, 601, 1)).value, heads.value.narrow(2, 512, 90)));
   copy.truncate(0);
   EXPECT_TRUE(bit_equal(copy.append(rows_of(heads, 0, 3)).key, heads.key.narrow(2, 0, 3)));
   EXPECT_ERROR(KeyValueCache(heads, 5, -1), c10::ValueError, "window must not be negative. Got -1");

@@ -36,8 +36,7 @@ TransformerEncoder windowed_stack(const Change& change) {
 std::vector<KeyValueCache> whole_caches(const TransformerEncoder& stack, int64_t capacity) {
   std::vector<KeyValueCache> caches;
   for (const auto& layer : *stack->layers)
-    caches.push_back(
-        layer->as<TransformerEncoderLayerImpl>()->self_attn->make_cache(2, capacity));
+    caches.push_back(layer->as<TransformerEncoderLayerImpl>()->self_attn->make_cache(2, capacity));
   return caches;
 }
 
