@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -142,7 +143,10 @@ def positional(draw: Draw) -> Case:
                "train": draw.coin(), "seed": draw.getrandbits(31)}  # fmt: skip
     shape = (batch, length, dim) if batch_first else (length, batch, dim)
     tensors = {"in.x": draw.normal(*shape)}
-    whole = rederived.table(preset, 200, dim)
+    recipe = rederived.recipe(preset)
+    if storage == 1:  # of float64, rounded once
+        recipe = replace(recipe, dtype="f64")
+    whole = rederived.evaluate(recipe, 200, dim, rederived.defaults(preset))
     positions = torch.arange(offset, offset + length)
     if draw.coin(0.4):
         positions = draw.integers(rows, *draw.choice([(length,), shape[:2]]))
@@ -158,6 +162,8 @@ def positional(draw: Draw) -> Case:
     refused = ""
     if storage == 0 and not grow and int(positions.max()) >= rows:
         refused = "max_len" if "in.position_ids" not in tensors else "position"
+    if storage == 1 and preset == "sam_lynn_evans":  # a cosine has another frequency than the sine before it
+        refused = "one frequency for each sine and its cosine"
     if storage == 0:
         tensors["param.pe"] = whole[:rows].unsqueeze(0).contiguous()
     return Case(options, tensors, {"out": out.detach(), "grad.in.x": x.grad}, "exact" if storage == 1 else "bits",

@@ -95,6 +95,14 @@ def untied(draw: Draw, folder: Path) -> None:
             save_file(tensors, files[0], {"format": "pt"})
 
 
+def without_prefix(folder: Path, prefix: str) -> None:
+    """Some files have the model's tensors without the module that holds them in a class with a head."""
+    for file in (*folder.glob("*.safetensors"), *folder.glob("*.bin")):
+        is_old = file.suffix == ".bin"
+        tensors = {name.removeprefix(f"{prefix}."): value for name, value in (torch.load(file) if is_old else load_file(file)).items()}
+        torch.save(tensors, file) if is_old else save_file(tensors, file, {"format": "pt"})
+
+
 def with_defined_rows(given: dict, pad: int | None) -> None:
     """Padding on the right, and none that is pooled: in a causal model, or with a window, its rows may see no token."""
     if pad is None:
@@ -140,6 +148,9 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     how = saved(draw, folder, model, None)
     if draw.coin(0.4):
         untied(draw, folder)
+    if how != "shards" and kind_name != "dpr" and draw.coin(0.15):  # whose class has its head there too
+        without_prefix(folder, model.base_model_prefix)
+        how += " without a prefix"
     model = cls.from_pretrained(folder).eval()
     has_types = any("token_type_embeddings" in name for name in model.state_dict())
     dialect, of_inputs = KINDS[kind_name].dialect, model.config

@@ -59,6 +59,16 @@ class Table(transformers.BartForConditionalGeneration):
         return Seq2SeqLMOutput(logits=(self.tensors["table"][source, decoder_input_ids[:, -1]] + shift)[:, None])
 
 
+class OfTheLiving(Table):
+    """The same search, in which only what lived can end. In that of transformers what follows an end goes on with a score of -1e9 where
+    too few tokens are possible, ends again, and makes early_stopping true before there are as many hypotheses as beams.
+    """
+
+    def _update_finished_beams(self, *, topk_log_probs: Tensor, next_token_hits_stopping_criteria: Tensor, **rest):
+        ended = next_token_hits_stopping_criteria & (topk_log_probs > LOST)
+        return super()._update_finished_beams(topk_log_probs=topk_log_probs, next_token_hits_stopping_criteria=ended, **rest)
+
+
 @dataclass
 class Sizes:
     vocab: int
@@ -334,7 +344,7 @@ def cases_of(draw: Draw, model: Table) -> tuple[list[Case], list[Case]]:
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     transformers.utils.logging.set_verbosity_error()
     with torch.no_grad():
-        model = Table()
+        model, of_the_living = Table(), OfTheLiving()
         searches, steps = cases_of(draw, model)
         results = programs.compute(searches + steps)
         failures = []
@@ -344,6 +354,9 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             # Of larger scores the beam search of transformers does not know which have ended (generation.py).
             if why and is_search and case.options["settings"].get("num_beams", 1) > 1 and case.expected["largest"] > -LOST:
                 why = ""
+            if why and is_search and case.options["settings"].get("early_stopping") is True:
+                expect_search(of_the_living, case)
+                why = search_differs(case, got)
             # Which of two is found may be a matter of rounding.
             if why and is_search and any(expect_search(model, case, NOISE) and not search_differs(case, got) for _ in range(NUDGES)):
                 why = ""

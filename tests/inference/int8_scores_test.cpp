@@ -96,18 +96,20 @@ TEST(Int8Scores, DependOnTheirSequenceAlone) {
     SCOPED_TRACE(kind.name);
     const SegmentedStack stack(kind);
     const auto frozen = posenc::freeze(stack.module, scoring());
-    const auto x = torch::randn({kSequences, 130, 32});
-    // Of 130 tokens, of as many as are scored in 8 bits, and of one fewer.
-    const std::vector<int64_t> lengths = {130, kLeastKeys, kLeastKeys - 1};
-    auto tokens = torch::zeros({kSequences, 130}, torch::kLong);
-    for (int64_t b = 0; b < kSequences; ++b) tokens[b].narrow(0, 0, lengths[b]).fill_(1);
+    // Of 130 tokens, of as many as are scored in 8 bits, of one fewer, and of so few that products
+    // in float32, such as those of a convolution, could have kernels of their own.
+    const std::vector<int64_t> lengths = {130, kLeastKeys, kLeastKeys - 1, 4, 1};
+    const auto count = static_cast<int64_t>(lengths.size());
+    const auto x = torch::randn({count, 130, 32});
+    auto tokens = torch::zeros({count, 130}, torch::kLong);
+    for (int64_t b = 0; b < count; ++b) tokens[b].narrow(0, 0, lengths[b]).fill_(1);
     const auto mask = AttentionMask::key_padding(tokens);
     const auto all = stack.run(frozen, x, mask), unpadded = stack.run(frozen, x);
     for (const int threads : {1, 2, 3, 4}) {
       const Threads set(threads);
       EXPECT_TRUE(bit_equal(stack.run(frozen, x, mask), all)) << threads;
     }
-    for (int64_t b = 0; b < kSequences && has_attention(kind); ++b) {
+    for (int64_t b = 0; b < count && has_attention(kind); ++b) {
       EXPECT_TRUE(bit_equal(stack.run(frozen, x.narrow(0, b, 1)), unpadded.narrow(0, b, 1)));
       if (sees_padding(kind)) continue;
       const auto alone = x.narrow(0, b, 1).narrow(1, 0, lengths[b]);

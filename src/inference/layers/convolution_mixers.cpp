@@ -144,8 +144,10 @@ class ConvolutionBesideRun : public MixerRun {
   void write(std::size_t, const Stream& part, int64_t begin, const Norm&,
              const Norm& after) override {
     const at::Tensor added = at::empty({part.rows, part.width}, at::kFloat);
+    // By the kernels of many rows, also in 8 bits' models, where a row's bits are those that it has
+    // alone: this weight stays in float32.
     own_.projection.run(neighbours_.const_data_ptr<float>() + begin * neighbours_.size(1),
-                        part.rows, added.data_ptr<float>(), part.regime);
+                        part.rows, added.data_ptr<float>(), RowRegime::Many);
     activate_by_row(added, own_.activation);
     add(part, added.const_data_ptr<float>(), after);
     for (int64_t row = 0; row < part.rows; ++row) {

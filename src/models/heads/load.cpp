@@ -130,17 +130,24 @@ Encoder with_decoder(const EncoderFolder& open) {
   const hf::ModelType& type = open.config.model;
   const Seq2SeqStructure& structure = *type.seq2seq;
   const Settings config = seq2seq_settings(open.config.whole, type.type);
-  const std::string own = structure.family->prefix;  // which its keys have
-  const std::string before = open.prefix.substr(0, open.prefix.size() - own.size());
+  const std::string own = structure.family->prefix;  // which its keys have, and a file may lack
+  const bool has_own = open.prefix.ends_with(own);
+  const std::string before =
+      has_own ? open.prefix.substr(0, open.prefix.size() - own.size()) : open.prefix;
+  const auto in_file = [&](const std::string& name) {
+    return before + (has_own || !name.starts_with(own) ? name : name.substr(own.size()));
+  };
   const io::RenamedSource selected(open.source, "", selection_of(before));
+  const io::RenamedSource renamed(selected, "",
+                                  has_own ? KeyMap() : structure.family->renames(structure));
   VocabularyNames names = structure.family->vocabulary(config, structure);
   names.head = names.decoder;
   const PlannedTransformer loaded =
       planned_transformer(open.caller, open.folder, open.path, config, structure,
-                          *open.config.options.transformer(), names, selected);
-  open.leftovers.add_model(*loaded.plan, open.prefix, "encoder.transformer.", before);
+                          *open.config.options.transformer(), names, renamed);
+  open.leftovers.add_model(*loaded.plan, open.prefix, "encoder.transformer.", in_file);
   for (const std::string& name : {names.shared, names.encoder, names.decoder})
-    open.leftovers.add_read(before + name);
+    open.leftovers.add_read(in_file(name));
   const SkipInit skip;
   EncoderOptions options = open.config.options;
   options.transformer()->tie(loaded.model->options.tie());

@@ -37,8 +37,8 @@ void Leftovers::add_read(const std::string& name, const std::string& own) {
   if (name.find('.') != std::string::npos) computed_.insert(module_path_of(name));
 }
 
-void Leftovers::add(const io::LoadPlan& plan, const std::string& part, const std::string& before) {
-  for (const std::string& name : plan.names_read()) add_read(before + name);
+void Leftovers::add(const io::LoadPlan& plan, const std::string& part, const NameInFile& in_file) {
+  for (const std::string& name : plan.names_read()) add_read(in_file(name));
   const LoadReport& own = plan.report();
   append_names(report_.loaded, own.loaded, part);
   append_names(report_.missing, own.missing, part);
@@ -50,11 +50,11 @@ void Leftovers::add(const io::LoadPlan& plan, const std::string& part, const std
 }
 
 void Leftovers::add_model(const io::LoadPlan& plan, const std::string& prefix,
-                          const std::string& part, const std::string& before) {
-  add(plan, part, before);
+                          const std::string& part, const NameInFile& in_file) {
+  add(plan, part, in_file);
   prefixes_.insert(prefix);
-  for (const std::string& name : plan.names_read()) components_.insert(component_of(before + name));
-  for (const std::string& name : plan.report().ignored) dropped_.insert(before + name);
+  for (const std::string& name : plan.names_read()) components_.insert(component_of(in_file(name)));
+  for (const std::string& name : plan.report().ignored) dropped_.insert(in_file(name));
 }
 
 void Leftovers::add_head(const io::LoadPlan& plan, const std::string& part) {

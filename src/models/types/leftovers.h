@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -18,15 +19,17 @@ namespace posenc {
 /// model ignores buffers alone, and the rest is an error.
 class Leftovers {
  public:
+  using NameInFile = std::function<std::string(const std::string&)>;
+
   /// Of a model of these types. Both have to outlive it.
   Leftovers(const io::TensorSource& source, const LoadOptions& options,
             const std::vector<std::string>& model_types);
 
   /// Adds what a plan reads: the tensors of the model itself, whose names in the file begin with
   /// `prefix`, or of its head. `part` is put before the names of the module in the report, and
-  /// `before` was taken from the names that the plan knows.
+  /// `in_file` has the file's name of one that the plan knows, if it is another.
   void add_model(const io::LoadPlan& plan, const std::string& prefix, const std::string& part,
-                 const std::string& before = "");
+                 const NameInFile& in_file = std::identity());
   void add_head(const io::LoadPlan& plan, const std::string& part);
   /// A tensor that is read in another way, whose name in the module is `own`, if it is reported.
   void add_read(const std::string& name, const std::string& own = "");
@@ -53,7 +56,8 @@ class Leftovers {
   bool is_inside(const std::string& name) const;
   bool is_of_head(const std::string& name) const;
   bool is_of_own_head(const std::string& name) const;
-  void add(const io::LoadPlan& plan, const std::string& part, const std::string& before = "");
+  void add(const io::LoadPlan& plan, const std::string& part,
+           const NameInFile& in_file = std::identity());
 
   const io::TensorSource& source_;
   const LoadOptions& options_;

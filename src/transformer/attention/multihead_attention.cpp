@@ -14,6 +14,7 @@
 #include "posenc/core/skip_init.h"
 #include "positions/nn/rotary_embedding_internals.h"
 #include "positions/nn/weights.h"
+#include "transformer/functional/attention_mask_internals.h"
 
 namespace posenc {
 namespace {
@@ -320,11 +321,12 @@ void MultiheadAttentionImpl::rotate_apart(functional::Heads& heads,
     heads.value = std::get<0>(functional::rotary(heads.value, {}, of_keys, o, func_options));
 }
 
-KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity) const {
+KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity,
+                                                 std::optional<int64_t> window) const {
   TORCH_CHECK_VALUE(batch >= 0, "[MultiheadAttention] batch must not be negative. Got ", batch);
   const int64_t kv_heads = options.num_kv_heads().value_or(options.num_heads());
   const auto like = torch::empty({batch, kv_heads, 0, head_dim()}, out_proj->weight.options());
-  return {{{}, like, like}, capacity};
+  return {{{}, like, like}, capacity, window};
 }
 
 torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache& cache,
@@ -341,8 +343,11 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
     functional::Heads heads = split_heads(x, x, x);
     apply_positions(heads, position_ids.defined() ? 0 : before, position_ids, {});
     // A single token may attend to all that are cached, and to itself.
-    return attend_heads(cache.append(heads),
-                        x.size(1) == 1 ? own : own & AttentionMask::causal(before), before);
+    const AttentionMask all = x.size(1) == 1 ? own : own & AttentionMask::causal(before);
+    const functional::Heads kept = cache.append(heads);
+    const int64_t dropped = cache.length() - kept.key.size(2);
+    return attend_heads(kept, AttentionMaskAccess::without_first_keys(all, dropped),
+                        before - dropped);
   } catch (...) {
     cache.truncate(before);
     if (rotary) RotaryEmbeddingAccess::set_lengths(*rotary, lengths);

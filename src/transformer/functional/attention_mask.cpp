@@ -160,9 +160,8 @@ at::Tensor bias_of_windows(relative::Grid grid, int64_t window, int64_t shift,
 
 // A distance after `tokens` others; one beyond all keys stays there.
 int64_t moved(int64_t distance, int64_t tokens) {
-  return distance > std::numeric_limits<int64_t>::max() - tokens
-             ? std::numeric_limits<int64_t>::max()
-             : distance + tokens;
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  return tokens > 0 && distance > most - tokens ? most : distance + tokens;
 }
 
 // The keys of both; each may be undefined for all. Undefined for those of different batches.
@@ -392,6 +391,19 @@ AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t fi
     }
   }
   return some.after(first);
+}
+
+AttentionMask AttentionMaskAccess::without_first_keys(const AttentionMask& mask, int64_t count) {
+  if (count == 0) return mask;
+  AttentionMask rest = mask.after(-count);
+  const auto narrow = [&](at::Tensor& of) {
+    if (of.defined() && of.size(-1) > count) of = of.narrow(-1, count, of.size(-1) - count);
+  };
+  for (at::Tensor& keys : rest.keys_) narrow(keys);
+  narrow(rest.padding_);
+  for (auto* parts : {&rest.allowed_, &rest.biases_})
+    for (auto& part : *parts) narrow(part.mask), narrow(part.allowed);
+  return rest;
 }
 
 AttentionMask AttentionMaskAccess::sequences(const AttentionMask& mask, const at::Tensor& rows) {

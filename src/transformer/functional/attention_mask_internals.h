@@ -31,6 +31,10 @@ struct AttentionMaskAccess {
   /// queries at a time. Throws c10::ValueError for queries outside the mask's tensors.
   static AttentionMask queries(const AttentionMask& mask, int64_t first, int64_t count);
 
+  /// The mask of all keys but the first `count`, which are not there: the queries come after as
+  /// many fewer.
+  static AttentionMask without_first_keys(const AttentionMask& mask, int64_t count);
+
   /// The part of a resolved() mask for the sequences `rows` of the batch.
   static AttentionMask sequences(const AttentionMask& mask, const at::Tensor& rows);
 

@@ -261,8 +261,10 @@ TransformerEncoderLayerImpl& TransformerEncoderImpl::causal_layer(size_t i) cons
 std::vector<KeyValueCache> TransformerEncoderImpl::make_caches(int64_t batch,
                                                                int64_t capacity) const {
   std::vector<KeyValueCache> caches;
-  for (const size_t i : layers_in_order(options.order(), layers->size()))
-    caches.push_back(causal_layer(i).self_attn->make_cache(batch, capacity));
+  for (const size_t i : layers_in_order(options.order(), layers->size())) {
+    const TransformerEncoderLayerImpl& one = causal_layer(i);
+    caches.push_back(one.self_attn->make_cache(batch, capacity, one.options.window()));
+  }
   return caches;
 }
 
@@ -290,6 +292,10 @@ torch::Tensor TransformerEncoderImpl::step(torch::Tensor x, std::vector<KeyValue
     add_hidden_state();
     for (size_t run = 0; run < order.size(); ++run) {
       TransformerEncoderLayerImpl& one = causal_layer(order[run]);
+      const auto window = caches[run].window();
+      TORCH_CHECK_VALUE(!window || window == one.options.window(),
+                        "[TransformerEncoder] a cache with a window must be of the layer's. Got ",
+                        window.value_or(0), " for layer ", order[run]);
       x = one.step(x, caches[run], masks.of(one.options), position_ids);
       add_hidden_state();
     }

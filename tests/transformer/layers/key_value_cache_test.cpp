@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "support/compare.h"
 
 namespace posenc {
@@ -49,6 +51,59 @@ TEST(KeyValueCache, GrowsWithItsTokens) {
   exact.append(some(16));
   EXPECT_EQ(exact.append(some(4)).key.storage().nbytes(), 20 * 3 * 2 * 4 * sizeof(float));
   EXPECT_ERROR(exact.append(some(1)), c10::ValueError, "the capacity is 20 tokens. Got token 21");
+}
+
+Heads rows_of(const Heads& all, int64_t begin, int64_t count) {
+  const auto of = [&](const torch::Tensor& x) { return x.narrow(2, begin, count); };
+  return {of(all.query), of(all.key), of(all.value)};
+}
+
+// Of a prompt, and of tokens after it, what the next ones see and less than a block of 512 more.
+TEST(KeyValueCache, KeepsWhatAWindowLeaves) {
+  const int64_t window = 100, prompt = 1300, all = 3000;
+  const Heads heads = some(all);
+  KeyValueCache cache(heads, all, window);
+  EXPECT_EQ(cache.window(), window);
+  const auto of_prompt = cache.append(rows_of(heads, 0, prompt));
+  EXPECT_TRUE(bit_equal(of_prompt.key, heads.key.narrow(2, 0, prompt)))
+      << "a prompt sees all of it";
+  EXPECT_EQ(cache.room_for(1).key.size(2), prompt - 1024);
+  for (int64_t before = prompt, count = 1; before + count <= all; count = before % 7 + 1) {
+    const auto found = cache.append(rows_of(heads, before, count));
+    const int64_t seen = found.key.size(2), first = before + count - seen;
+    ASSERT_EQ(cache.length(), before + count);
+    ASSERT_TRUE(first % 512 == 0 && first <= before - window);
+    ASSERT_LT(seen, window + 512 + count);
+    ASSERT_TRUE(bit_equal(found.key, heads.key.narrow(2, first, seen)));
+    ASSERT_TRUE(bit_equal(found.value, heads.value.narrow(2, first, seen)));
+    ASSERT_LE(found.key.storage().nbytes(), (window + 512 + 7) * 3 * 2 * 4 * sizeof(float));
+    before += count;
+  }
+}
+
+TEST(KeyValueCache, GoesBackAsFarAsAWindowLetsIt) {
+  const int64_t window = 4;
+  const Heads heads = some(1200);
+  KeyValueCache cache(heads, 1200, window);
+  cache.append(rows_of(heads, 0, 600));
+  cache.append(rows_of(heads, 600, 500));
+  cache.truncate(600);  // that before the call
+  EXPECT_TRUE(bit_equal(cache.append(rows_of(heads, 600, 1)).key, heads.key.narrow(2, 512, 89)));
+  EXPECT_ERROR(cache.truncate(515), c10::ValueError,
+               "[KeyValueCache] with a window the length must be 0 or that of a call");
+  EXPECT_EQ(cache.length(), 601);
+  const auto rows = torch::tensor({2, 0, 0});
+  KeyValueCache copy = cache, repeated = cache.repeated(rows);
+  cache.select(rows);
+  for (KeyValueCache* one : {&cache, &repeated}) {
+    EXPECT_EQ(one->length(), 601);
+    EXPECT_TRUE(bit_equal(one->append(rows_of(heads, 601, 1)).key.narrow(2, 0, 89),
+                          heads.key.narrow(2, 512, 89).index_select(0, rows)));
+  }
+  EXPECT_TRUE(bit_equal(copy.append(rows_of(heads, 601, 1)).value, heads.value.narrow(2, 512, 90)));
+  copy.truncate(0);
+  EXPECT_TRUE(bit_equal(copy.append(rows_of(heads, 0, 3)).key, heads.key.narrow(2, 0, 3)));
+  EXPECT_ERROR(KeyValueCache(heads, 5, -1), c10::ValueError, "window must not be negative. Got -1");
 }
 
 // Whichever mode it grows in, it can be used where it was made.

@@ -158,8 +158,9 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
       const torch::Tensor& position_ids = {}, const torch::Tensor& key_position_ids = {});
 
   /// An empty cache for `capacity` tokens of `batch` sequences, in the module's dtype and on its
-  /// device.
-  KeyValueCache make_cache(int64_t batch, int64_t capacity) const;
+  /// device. With a window, which the masks of step() then have, it keeps what that leaves.
+  KeyValueCache make_cache(int64_t batch, int64_t capacity,
+                           std::optional<int64_t> window = std::nullopt) const;
 
   /// Causal self-attention of the next tokens x (B, t, E)  ->  (B, t, E), whose rotated keys and
   /// values are appended to `cache`. Steps of any size give the results of forward() for the whole

@@ -108,7 +108,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
                              std::optional<relative::Grid> grid = std::nullopt);
 
   /// Empty caches for step(), one for each time that a layer runs, for `capacity` tokens of `batch`
-  /// sequences.
+  /// sequences. Those of layers with a window keep what it leaves (KeyValueCache).
   std::vector<KeyValueCache> make_caches(int64_t batch, int64_t capacity) const;
 
   /// Causal self-attention of the next tokens x (B, t, D)  ->  (B, t, D), after those in the
@@ -117,7 +117,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   /// null, and gets no attentions. For inference. An error leaves the caches as they were.
   ///
   /// Errors: c10::ValueError for layers that are not a TransformerEncoderLayer of
-  /// Mixing::Attention, a grid bias, and caches of another number.
+  /// Mixing::Attention, a grid bias, and caches of another number or with another window.
   torch::Tensor step(torch::Tensor x, std::vector<KeyValueCache>& caches,
                      const AttentionMask& mask = {}, const torch::Tensor& position_ids = {},
                      TransformerEncoderRecord* record = nullptr);
