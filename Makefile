@@ -109,7 +109,7 @@ bench-ranks: ## run data-parallel training steps and Python's; two idle cores, 1
 	@tools/build.sh bench posenc_rank_benchmark
 	@$(python) -B tests/benchmarks/data_parallel.py build/bench/tests/benchmarks/posenc_rank_benchmark --rounds $(or $(ROUNDS),5) --model $(or $(MODEL),base) --json $(or $(JSON),build/bench/ranks.json)
 
-bench-programs: ## measure the table of docs/performance.md; an idle machine, 4 minutes a model after a first quarter of an hour; MODELS=minilm,bert,marian SECONDS=150; SHAPES=1 THREADS=1: batches beside OpenVINO
+bench-programs: ## measure the tables of docs/performance.md and docs/speech.md; an idle machine, 4 minutes a model after a first quarter of an hour; MODELS=minilm,bert,marian,whisper SECONDS=150; SHAPES=1 THREADS=1: batches beside OpenVINO
 	@tools/setup.sh --check build bench published
 	@tools/build.sh bench posenc_program_benchmark posenc-cli
 	@$(python) -B tools/measure_programs.py build/bench/tests/benchmarks/posenc_program_benchmark $(if $(MODELS),--models '$(MODELS)') --seconds $(or $(SECONDS),150) $(if $(SHAPES),--shapes --threads $(or $(THREADS),1))

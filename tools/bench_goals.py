@@ -213,6 +213,17 @@ SHAPES = [
 ]
 
 
+# Of the same with Whisper: (ours, its case, theirs, their case, at least).
+SPEECH = [
+    *(("posenc_float32", case, "faster_whisper", case, least) for case, least in {"encoder": 1.2, "token": 1.2, "beams": 1.3, "text": 1.2}.items()),
+    *(("posenc_int8", case, "faster_whisper_int8", case, least) for case, least in {"encoder": 1.5, "token": 1.3}.items()),
+    ("posenc_float32", "beams", "transformers", "beams", 3),
+    ("posenc_float32", "text", "openai_whisper", "text", 1.5),
+    *((ours, "many", ours, "alone", 1.3) for ours in ("posenc_float32_eight", "posenc_int8_eight")),
+    ("posenc_float32_two_threads", "encoder", "posenc_float32", "encoder", 1.7),
+]
+
+
 def shape_goal(case: str, leasts: tuple) -> "float | None":
     return leasts[0 if case == "1 x 16" else 1 if case.endswith(" x 128") else 2]
 

@@ -273,6 +273,11 @@ def pronounce() -> str:
     return table(head, rows) + f"\nMeasured on {where}, {runs[0]['threads']} threads; load average before the runs {loads}.\n"
 
 
+def speed_of_speech() -> str:
+    """Nothing before the first measurement."""
+    return docs_programs.speech(recorded("performance/speech.json")) if (DOCS / "performance/speech.json").is_file() else ""
+
+
 # --- all of it ---
 
 
@@ -304,6 +309,7 @@ def documents() -> dict[Path, str]:
         "docs/relative.md": {"presets": relative_presets},
         "docs/rotary.md": {"presets": rotary_presets, "other classes": rotary_aliases, "model types": rotary_model_types},
         "docs/server.md": {"busy": server_busy, "callers": server_callers},
+        "docs/speech.md": {"speed": speed_of_speech},
         "docs/vision_embeddings.md": {"presets": vision_embeddings},
     }  # fmt: skip
     made = {ROOT / page: filled((ROOT / page).read_text(), tables) for page, tables in pages.items()}

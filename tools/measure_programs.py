@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures posenc and other programs on the same models, for the table of docs/performance.md: `make bench-programs`.
 
-    tools/measure_programs.py BINARY [--models minilm,bert,marian] [--seconds 150] [--prepare] [--shapes] [--threads 1]
+    tools/measure_programs.py BINARY [--models minilm,bert,marian,whisper] [--seconds 150] [--prepare] [--shapes] [--threads 1]
     tools/measure_programs.py BINARY --accuracy
 
 BINARY is posenc_program_benchmark, as built by `make bench`. Models, what they are converted into, and an environment with OpenVINO, NNCF and
 Optimum (tests/benchmarks/requirements.txt) are made in build/programs, once; --prepare makes them and ends. Each program is a process with one thread, which
 has one model and stays until its rounds are over. A round asks every program for each case, beginning with another one each time; rounds are repeated
-while --seconds last. The medians replace those of the model in docs/performance/programs.json, and tools/docs.py shows them. A result of
+while --seconds last. The medians replace those of the model in docs/performance/programs.json, or speech.json, and tools/docs.py shows them. A result of
 posenc's that differs from transformers' in float64 ends the run; in float32 beams differ from those where scores are nearly equal. --shapes measures encoders beside OpenVINO, and beside what the processor can multiply at most, in
 batches of several shapes, for docs/performance/shapes.json. --accuracy compares the vectors of TEXTS texts with transformers' in float64, for the
 published model, on a machine that may be busy.
@@ -27,19 +27,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import processor
-from bench_goals import SHAPES, shape_goal
+from bench_goals import SHAPES, SPEECH, shape_goal
 from page_tables import DOCS, ROOT
 
 PLACE, RESULTS = ROOT / "build/programs", DOCS / "performance/programs.json"
-RESULTS_OF_SHAPES, RESULTS_OF_ACCURACY = DOCS / "performance/shapes.json", DOCS / "performance/accuracy.json"
+RESULTS_OF_SHAPES, RESULTS_OF_ACCURACY, RESULTS_OF_SPEECH = (DOCS / f"performance/{name}.json" for name in ("shapes", "accuracy", "speech"))
 BENCHMARKS = ROOT / "tests/benchmarks"
 REQUIREMENTS = BENCHMARKS / "requirements.txt"
 TEXTS, NEAREST = 800, 10  # of --accuracy
 PACKAGES = ("torch", "transformers", "onnxruntime", "ctranslate2")  # of .venv
 OURS = ("float32", "bfloat16", "int8")
 THEIRS = ("transformers", "onnxruntime", "onnxruntime_int8", "openvino_float32", "openvino", "openvino_int8", "ctranslate2", "ctranslate2_int8")
+OF_SPEECH = ("transformers", "openai_whisper", "faster_whisper", "faster_whisper_int8")
+WITHOUT_REQUIREMENTS = ("optimum", "faster-whisper", "openai-whisper")  # pip would install another torch, or finds no versions that agree
 BATCH, LONGEST = 32, 128
 SHORT, STEPS, BEAMS = 16, 32, 4  # tokens; of a translation
+FEW, WORDS, OF_BEAMS, COMPARED_SOUNDS = 4, 100, 36, 2  # tokens: a step is what those beyond FEW take; of 30 s; with five beams
 BESIDE_OPENVINO = (*OURS, "int8_bfloat16")  # of posenc, and for each what the processor can do
 OPENVINO = ("openvino_float32", "openvino", "openvino_int8_float32", "openvino_int8")
 LENGTHS = {"1 x 16": [16], "1 x 128": [128], "8 x 128": [128] * 8, "1 x 512": [512], "8 x 512": [512] * 8, "8 of 16 to 128": list(range(16, 129, 16))}
@@ -53,7 +56,7 @@ MOST_BUSY = 0.05  # of the processors' time before the first round
 @dataclass
 class Model:
     title: str
-    kind: str  # encoder or translation
+    kind: str  # encoder, translation or speech
     sequences: int
     is_published: bool = False
 
@@ -61,6 +64,9 @@ class Model:
         """FIRST COUNT BATCH TOKENS BEAMS, as program_peers.py takes them."""
         if self.kind == "encoder":
             return {"short": "0 1 1 0 0", "long": "1 1 1 0 0", "many": f"2 {self.sequences} {BATCH} 0 0"}
+        if self.kind == "speech":
+            steps = {f"{tokens} {beams}": f"0 1 1 {tokens} {beams}" for tokens, beams in ((FEW, 1), (WORDS, 1), (FEW, 5), (OF_BEAMS, 5))}
+            return {"encoder": "0 1 1 0 0", **steps, "text": f"0 1 1 {WORDS} 0", "alone": f"0 {self.sequences} 1 {WORDS} 0", "many": f"0 {self.sequences} {self.sequences} {WORDS} 0"}
         return {"short": f"0 1 1 {STEPS} 1", "many": f"0 {self.sequences} 8 {STEPS} {BEAMS}"}
 
     def shapes(self) -> dict[str, str]:
@@ -75,15 +81,22 @@ class Model:
         """TEXTS texts, the last of all."""
         return f"{2 + self.sequences + sum(map(len, LENGTHS.values()))} {TEXTS} {BATCH} 0 0"
 
+    def compared(self) -> dict[str, str]:
+        """What is computed before anything is measured: by the ends of the names of files."""
+        if self.kind == "speech":
+            return {"": f"0 {COMPARED_SOUNDS} 1 {WORDS} 0", "_beams": self.cases()[f"{OF_BEAMS} 5"]}
+        return {"": self.cases()["many"]}
+
     def references(self) -> dict[str, str]:
         """What transformers computes in float64: by the names of files."""
-        return {"reference.txt": self.cases()["many"]} | ({"texts.txt": self.texts()} if self.is_published else {})
+        return {f"reference{end}.txt": line for end, line in self.compared().items()} | ({"texts.txt": self.texts()} if self.is_published else {})
 
 
 MODELS = {
     "minilm": Model("all-MiniLM-L6-v2, as published", "encoder", 256, True),
     "bert": Model("BERT-base, random weights", "encoder", 64),
     "marian": Model("a translation model of Marian's shape, random weights", "translation", 32),
+    "whisper": Model("Whisper's base, random weights", "speech", 8),
 }
 
 
@@ -91,8 +104,8 @@ MODELS = {
 
 
 def python_of(program: str) -> str:
-    """The environment of OpenVINO and Optimum, or .venv."""
-    return str(PLACE / "env/bin/python") if program.startswith("openvino") else sys.executable
+    """The environment of REQUIREMENTS, or .venv."""
+    return str(PLACE / "env/bin/python") if program.startswith(("openvino", "faster_whisper", "openai_whisper")) else sys.executable
 
 
 def make_environment() -> None:
@@ -105,8 +118,8 @@ def make_environment() -> None:
     (own / "outer.pth").write_text(str(Path(importlib.util.find_spec("torch").origin).parents[1]) + "\n")  # the torch and the packages of .venv
     pins = [line for line in REQUIREMENTS.read_text().splitlines() if line and not line.startswith("#")]
     pip = [python_of("openvino"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, *(pin for pin in pins if not pin.startswith("optimum"))], check=True)
-    subprocess.run([*pip, "--no-deps", *(pin for pin in pins if pin.startswith("optimum"))], check=True)
+    subprocess.run([*pip, *(pin for pin in pins if not pin.startswith(WITHOUT_REQUIREMENTS))], check=True)
+    subprocess.run([*pip, "--no-deps", *(pin for pin in pins if pin.startswith(WITHOUT_REQUIREMENTS))], check=True)
     stamp.write_text(REQUIREMENTS.read_text())
 
 
@@ -139,7 +152,13 @@ def write_model(name: str, folder: Path) -> None:
     import encoder_peers
 
     torch.set_grad_enabled(False)
-    if name == "marian":
+    if MODELS[name].kind == "speech":
+        sys.path.append(str(ROOT / "tests/speech"))
+        import speech_peers
+
+        speech_peers.write_model(folder)
+        rows = [[number] for number in range(MODELS[name].sequences)]
+    elif name == "marian":
         decode_peers.SHAPE = name
         decode_peers.marian().save_pretrained(folder / "model")
         rows = decode_peers.sources("decode", MODELS[name].sequences, SHORT)
@@ -161,7 +180,7 @@ def prepare(name: str) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         write_model(name, folder)
-        for program in ("ctranslate2", "openvino"):  # an environment each
+        for program in ("ctranslate2", "openvino") if MODELS[name].kind != "speech" else ("ctranslate2",):  # an environment each
             command = [python_of(program), "-W", "ignore", "-B", BENCHMARKS / "program_peers.py", folder, MODELS[name].kind, "files"]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
@@ -181,6 +200,7 @@ def prepare(name: str) -> Path:
 class Program:
     def __init__(self, name: str, command: list, threads: int) -> None:
         self.name, self.weights = name, ""
+        self.cases: "tuple[str, ...] | None" = None  # those that it is measured in; without it all
         self.child = subprocess.Popen([*map(str, command), str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                       env=os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"})  # fmt: skip
 
@@ -256,9 +276,12 @@ def accuracy(ours: Path, theirs: Path) -> dict[str, float]:
 
 
 def compared(found: list[Program], name: str, folder: Path) -> dict[str, float]:
+    lines, kind = MODELS[name].compared(), MODELS[name].kind
     for one in found:  # the first call, which is not counted
-        one.ask(f"{MODELS[name].cases()['many']} {folder / one.name}.txt")
-    agreements = {one.name: agreement(MODELS[name].kind, folder / f"{one.name}.txt", folder / "reference.txt") for one in found if not one.name.startswith("limit")}
+        for end, line in lines.items():
+            one.ask(f"{line} {folder / one.name}{end}.txt")
+    agreements = {one.name: statistics.mean(agreement(kind, folder / f"{one.name}{end}.txt", folder / f"reference{end}.txt") for end in lines)
+                  for one in found if not one.name.startswith("limit")}  # fmt: skip
     if agreements["posenc_float32"] < LEAST_AGREEMENT:
         sys.exit(f"{MODELS[name].title}: posenc differs from transformers: {agreements['posenc_float32']}")
     return agreements
@@ -290,13 +313,13 @@ def in_turns(found: list[Program], cases: dict[str, str], seconds: float, began:
     others = busy()
     if others > most_busy:
         sys.exit(f"the machine must be idle: others must take at most {most_busy:.0%} of its processors. Got {others:.0%}; measure again")
-    times: dict[str, dict[str, list[float]]] = {one.name: {case: [] for case in cases} for one in found}
+    times: dict[str, dict[str, list[float]]] = {one.name: {case: [] for case in one.cases or cases} for one in found}
     rounds, took = 0, 0.0
     while rounds == 0 or time.monotonic() - began + took < seconds:
         start_of_round = time.monotonic()
         for case, line in cases.items():
             first = rounds % len(found)
-            for one in found[first:] + found[:first]:
+            for one in (one for one in found[first:] + found[:first] if case in times[one.name]):
                 times[one.name][case].append(time_of(one, line))
         rounds, took = rounds + 1, time.monotonic() - start_of_round
     medians = {name: {case: statistics.median(values) for case, values in of_one.items()} for name, of_one in times.items()}
@@ -319,6 +342,32 @@ def measure(binary: str, name: str, seconds: float, most_busy: float) -> dict:
     lengths = [len(line.split()) for line in (folder / "ids.txt").read_text().splitlines()][first : first + MODELS[name].sequences]
     return {"title": MODELS[name].title, "published": MODELS[name].is_published, **how, "sentences": len(lengths),
             "tokens": round(statistics.mean(lengths), 1), "programs": programs}  # fmt: skip
+
+
+def speech_milliseconds(seconds: dict[str, float]) -> dict[str, float]:
+    """With those of a step in place of those of FEW and more tokens."""
+    found = {case: 1e3 * value for case, value in seconds.items() if case[0].isalpha()}
+    for title, tokens, beams in (("token", WORDS, 1), ("beams", OF_BEAMS, 5)):
+        if f"{tokens} {beams}" in seconds:
+            found[title] = 1e3 * (seconds[f"{tokens} {beams}"] - seconds[f"{FEW} {beams}"]) / (tokens - FEW)
+    return found
+
+
+def measure_speech(binary: str, name: str, seconds: float, most_busy: float) -> dict:
+    folder = prepare(name)
+    began = time.monotonic()
+    found = start(binary, name, folder, OURS, OF_SPEECH)
+    agreements, cases = compared(found, name, folder), MODELS[name].cases()
+    eight = ("alone", "many")  # in processes of their own: they take more memory
+    extra = [Program(f"posenc_{dtype}_eight", [binary, folder, MODELS[name].kind, dtype], 1) for dtype in OURS]
+    extra.append(Program("posenc_float32_two_threads", [binary, folder, MODELS[name].kind, "float32"], 2))
+    for one in found + extra:
+        one.cases = eight if one.name.endswith("eight") else ("encoder",) if one.name.endswith("threads") else tuple(case for case in cases if case not in eight)
+    found += [one for one in extra if one.is_ready()]
+    medians, how = in_turns(found, cases, seconds, began, most_busy)
+    programs = {one.name: {"milliseconds": speech_milliseconds(medians[one.name]), "megabytes": one.end()}
+                | ({"agreement": agreements[one.name]} if one.name in agreements else {}) for one in found}  # fmt: skip
+    return {"title": MODELS[name].title, **how, "sounds": MODELS[name].sequences, "words": WORDS, "programs": programs}
 
 
 def measure_shapes(binary: str, name: str, seconds: float, most_busy: float, threads: int) -> dict:
@@ -347,7 +396,7 @@ def versions() -> dict[str, str]:
     pinned = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines() if "==" in line)
     header = (ROOT / "include/posenc/version.h").read_text()
     return ({"posenc": re.search(r'POSENC_VERSION "(.*)"', header)[1]} | {name: importlib.metadata.version(name) for name in PACKAGES}
-            | {name: pinned[name] for name in ("openvino", "nncf", "optimum-intel", "optimum-onnx")})  # fmt: skip
+            | {name: pinned[name] for name in ("openvino", "nncf", "optimum-intel", "optimum-onnx", "faster-whisper", "openai-whisper")})  # fmt: skip
 
 
 def keep(results: Path, key: str, row: dict, keys: list[str]) -> None:
@@ -361,6 +410,16 @@ def show(name: str, row: dict) -> None:
     for program, figures in row["programs"].items():
         ms = ", ".join(f"{value:.2f} ms" for value in figures["milliseconds"].values())
         print(f"{name} {program}: {ms}, {figures['sentences_a_second']:.1f}/s, {figures['megabytes']} MB, agreement {figures['agreement']:.5f}", flush=True)
+
+
+def show_speech(name: str, row: dict) -> None:
+    for program, figures in row["programs"].items():
+        print(f"{name} {program}: " + ", ".join(f"{case}: {value:.1f} ms" for case, value in figures["milliseconds"].items())
+              + f", {figures['megabytes']} MB" + (f", agreement {figures['agreement']:.2f}" if "agreement" in figures else ""), flush=True)  # fmt: skip
+    for ours, case, theirs, their_case, least in SPEECH:
+        times = (row["programs"].get(program, {}).get("milliseconds", {}).get(one) for program, one in ((ours, case), (theirs, their_case)))
+        if all(both := [*times]) and both[1] / both[0] < least:
+            print(f"{name} {case}: {theirs} takes {both[1] / both[0]:.2f} times as long as {ours}, and should take {least:g}", flush=True)
 
 
 def show_shapes(name: str, row: dict) -> None:
@@ -406,6 +465,11 @@ def main() -> None:
             show_shapes(name, row)
             if not options.busy:
                 keep(RESULTS_OF_SHAPES, f"{name}/{options.threads}", row, [f"{one}/{threads}" for one in encoders for threads in range(1, 1 + os.cpu_count())])
+        elif MODELS[name].kind == "speech":
+            row = measure_speech(options.binary, name, options.seconds, most_busy)
+            show_speech(name, row)
+            if not options.busy:
+                keep(RESULTS_OF_SPEECH, name, row, [name])
         else:
             row = measure(options.binary, name, options.seconds, most_busy)
             show(name, row)

@@ -1,13 +1,14 @@
 // posenc's side of docs/performance.md, which tools/measure_programs.py asks as it asks the other
 // programs (program_peers.py):
 //
-//   posenc_program_benchmark FOLDER encoder|translation DTYPE [THREADS]
+//   posenc_program_benchmark FOLDER encoder|translation|speech DTYPE [THREADS]
 //
 // DTYPE: one of options_of(); or limit_float32, limit_bfloat16, limit_int8 or limit_int8_bfloat16:
 // the time in which this processor can multiply and add as often as the encoder does, if nothing
 // waits for memory (limit.h), on one thread. Prints `ready`, or
 // `lacks` where the processor has no such instruction.
-// FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line. Each line of
+// FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line, for speech the
+// number of one of the arrays in `sounds`, of which speech_peers.py says more. Each line of
 // stdin, `FIRST COUNT BATCH TOKENS BEAMS [FILE]`, runs COUNT sequences from FIRST on in batches,
 // and is answered with seconds; with FILE the mean of the hidden states of each sequence, or its
 // tokens, are written there. At the end the peak memory of the process is printed, in MB.
@@ -26,10 +27,12 @@
 
 #include "limit.h"
 #include "memory.h"
+#include "posenc/inference/encoded_sources.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/frozen_encoder.h"
 #include "posenc/models/functional/pooling.h"
 #include "posenc/models/seq2seq.h"
+#include "posenc/speech/speech_recognizer.h"
 
 namespace {
 
@@ -83,6 +86,15 @@ Call encoder(const std::string& folder, const posenc::FreezeOptions& options) {
   };
 }
 
+Text written(const std::vector<std::vector<int64_t>>& rows) {
+  return [rows](std::ostream& out) {
+    for (const auto& row : rows) {
+      for (const int64_t token : row) out << token << ' ';
+      out << '\n';
+    }
+  };
+}
+
 Call translation(const std::string& folder, const posenc::FreezeOptions& options) {
   auto loaded = posenc::load_seq2seq(folder + "/model");
   const auto model = posenc::freeze(std::move(loaded.model), options);
@@ -91,12 +103,52 @@ Call translation(const std::string& folder, const posenc::FreezeOptions& options
     auto wanted = search;
     wanted.max_new_tokens(asked.tokens).min_new_tokens(asked.tokens).num_beams(asked.beams);
     const auto found = posenc::generate(model, padded(rows, pad), {}, wanted);
-    return [found](std::ostream& out) {
-      for (const auto& best : found) {
-        for (const int64_t token : best[0].tokens) out << token << ' ';
-        out << '\n';
-      }
-    };
+    std::vector<std::vector<int64_t>> rows_of_tokens;
+    for (const auto& best : found) rows_of_tokens.push_back(best[0].tokens);
+    return written(rows_of_tokens);
+  };
+}
+
+// Of English text without timestamps.
+posenc::GenerateOptions search_of(const std::string& folder) {
+  std::ifstream in(folder + "/model/generation_config.json");
+  const auto config = nlohmann::json::parse(in);
+  const int64_t start = config.at("decoder_start_token_id");
+  return posenc::GenerateOptions(start, config.at("eos_token_id").get<int64_t>())
+      .prefixes({{start, config.at("lang_to_id").at("<|en|>"),
+                  config.at("task_to_id").at("transcribe"), config.at("no_timestamps_token_id")}});
+}
+
+Call speech(const std::string& folder, const posenc::FreezeOptions& options) {
+  using posenc::TranscribeOptions;
+  const auto recognizer = posenc::load_speech_recognizer(folder + "/model", options);
+  const auto sound = [folder](int64_t number) {
+    return posenc::read_waveform(folder + "/sounds/" + std::to_string(number) + ".npy", 16000);
+  };
+  const auto of_text = [](int64_t tokens) {
+    return TranscribeOptions().language("en").task("transcribe").max_new_tokens(tokens);
+  };
+  const auto first = recognizer.features(sound(0)).input_features;
+  const auto encoded = posenc::encode_sources(recognizer.model(), first);
+  const auto search = search_of(folder);
+  return [=](const Rows& rows, const Asked& asked) -> Text {
+    if (asked.tokens == 0) {
+      recognizer.model().encode(first);
+      return written({});
+    }
+    std::vector<std::vector<int64_t>> found;
+    if (asked.beams == 0) {
+      std::vector<posenc::Waveform> sounds;
+      for (const auto& row : rows) sounds.push_back(sound(row[0]));
+      const auto size = static_cast<int64_t>(rows.size());
+      for (const auto& one : recognizer.transcribe(sounds, of_text(asked.tokens).batch_size(size)))
+        found.push_back(one.tokens);
+    } else {
+      auto wanted = search;
+      wanted.max_new_tokens(asked.tokens).num_beams(asked.beams);
+      for (const auto& best : encoded.generate(wanted)) found.push_back(best[0].tokens);
+    }
+    return written(found);
   };
 }
 
@@ -176,6 +228,7 @@ Call call_of(const std::string& folder, const std::string& kind, const std::stri
   const std::string of_limit = "limit_";
   if (dtype.rfind(of_limit, 0) == 0) return limit(folder, dtype.substr(of_limit.size()));
   const auto options = options_of(dtype, threads);
+  if (kind == "speech") return speech(folder, options);
   return kind == "encoder" ? encoder(folder, options) : translation(folder, options);
 }
 

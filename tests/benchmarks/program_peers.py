@@ -1,10 +1,11 @@
 """The programs that docs/performance.md compares posenc with, and their files: `program_peers.py FOLDER KIND PROGRAM [THREADS]`.
 
-FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line. KIND: encoder, ids to the last hidden state, or translation.
+FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line. KIND: encoder, ids to the last hidden state, translation, or speech
+(speech_peers.py), whose sequences are the number of a sound.
 
 PROGRAM: transformers, transformers_float64, onnxruntime, onnxruntime_int8 (quantize_dynamic, weights in signed 8 bits, a scale for each channel), openvino (what it chooses for this
          processor), openvino_float32, openvino_int8 (an encoder by nncf.quantize, a translation model's weights by NNCF), openvino_int8_float32 (the same, what is
-         not in 8 bits in float32), ctranslate2, ctranslate2_int8
+         not in 8 bits in float32), ctranslate2, ctranslate2_int8, faster_whisper, faster_whisper_int8, openai_whisper
 files    no program: writes `onnx`, `onnx_int8`, `openvino`, `openvino_int8` and `ctranslate2`, those that this environment has the packages for
 
 Answers each line of stdin, as program_benchmark.cpp does: `FIRST COUNT BATCH TOKENS BEAMS [FILE]` runs COUNT sequences from
@@ -20,6 +21,7 @@ import time
 from pathlib import Path
 
 import numpy
+import speech_peers
 
 THREADS = 1
 PAD, END = 0, 0  # of BERT; a translation model's are in its config.json
@@ -223,11 +225,19 @@ def write_translation_by_optimum() -> None:
 
 def write_files(kind: str) -> None:
     by_optimum = importlib.util.find_spec("optimum") is not None
+    if kind == "speech":
+        torch_for_inference()
+        return speech_peers.write_files(FOLDER)
     {("encoder", False): write_encoder_files, ("encoder", True): write_encoder_for_openvino,
      ("translation", False): write_translation_files, ("translation", True): write_translation_by_optimum}[kind, by_optimum]()  # fmt: skip
 
 
 # --- answers ---
+
+
+def speech(call):
+    """Of rows of the numbers of sounds."""
+    return lambda rows, tokens, beams: call([row[0] for row in rows], tokens, beams)
 
 
 def run(call, kind: str, words: list[str]) -> float:
@@ -268,6 +278,13 @@ PROGRAMS = {
         "openvino_int8": lambda: openvino_translation("openvino_int8", "default"),
         "ctranslate2": lambda: ctranslate2_translation("float32"),
         "ctranslate2_int8": lambda: ctranslate2_translation("int8"),
+    },
+    "speech": {
+        "transformers": lambda: speech(speech_peers.transformers_speech(FOLDER, torch_for_inference(), "float32")),
+        "transformers_float64": lambda: speech(speech_peers.transformers_speech(FOLDER, torch_for_inference(), "float64")),
+        "faster_whisper": lambda: speech(speech_peers.faster_whisper(FOLDER, THREADS, "float32")),
+        "faster_whisper_int8": lambda: speech(speech_peers.faster_whisper(FOLDER, THREADS, "int8")),
+        "openai_whisper": lambda: speech(speech_peers.openai_whisper(FOLDER, torch_for_inference())),
     },
 }
 if __name__ == "__main__":

@@ -218,6 +218,29 @@ class Programs(unittest.TestCase):
                          ["minilm 1 x 16: openvino_float32 takes 0.50 times as long as posenc_float32, and should take 1",
                           "minilm 1 x 16: limit_float32 takes 0.55 times as long as posenc_float32, and should take 0.6"])  # fmt: skip
 
+    def test_speech_has_steps_and_what_is_ahead(self):
+        seconds = {"encoder": 0.4, "4 1": 0.3, "100 1": 2.22, "4 5": 0.5, "36 5": 1.46, "text": 2.5}
+        ours = measured.speech_milliseconds(seconds)
+        self.assertEqual({case: round(value, 6) for case, value in ours.items()}, {"encoder": 400, "text": 2500, "token": 20, "beams": 30})
+        theirs = ours | {"token": 15.0, "text": 3250.0}
+        run = {"posenc_float32": ours, "posenc_int8": ours, "faster_whisper": theirs, "posenc_int8_eight": {"alone": 9000.0, "many": 7500.0},
+               "posenc_float32_two_threads": {"encoder": 250.0}}  # fmt: skip
+        model = {"title": "a model", "sounds": 8, "words": 100, "rounds": 3, "date": "2026-01-01",
+                 "programs": {name: {"milliseconds": times, "megabytes": 500} for name, times in run.items()}}  # fmt: skip
+        versions = dict.fromkeys(("posenc", "transformers", "openai-whisper", "faster-whisper", "ctranslate2"), "1.2")
+        page = programs.speech({"processor": "Acme 9000", "cores": 4, "versions": versions, "models": {"whisper": model}})
+        self.assertEqual(page.splitlines()[2:5], ["| **posenc** | float32 | 400 | 20 | 30 | 2,500 | 500 |", "| faster-whisper | float32 | 400 | **15** | 30 | 3,250 | 500 |",
+                                                  "| **posenc** | 8 bits | 400 | 20 | 30 | 2,500 | 500 |"])  # fmt: skip
+        self.assertIn("beside one after another: 1.20x in 8 bits. The encoder on two threads, beside one: 1.60x in float32.", page)
+        with mock.patch("builtins.print") as said:
+            measured.show_speech("whisper", model)
+        self.assertEqual([call.args[0] for call in said.call_args_list][len(run) :],
+                         ["whisper encoder: faster_whisper takes 1.00 times as long as posenc_float32, and should take 1.2",
+                          "whisper token: faster_whisper takes 0.75 times as long as posenc_float32, and should take 1.2",
+                          "whisper beams: faster_whisper takes 1.00 times as long as posenc_float32, and should take 1.3",
+                          "whisper many: posenc_int8_eight takes 1.20 times as long as posenc_int8_eight, and should take 1.3",
+                          "whisper encoder: posenc_float32 takes 1.60 times as long as posenc_float32_two_threads, and should take 1.7"])  # fmt: skip
+
 
 class Components(unittest.TestCase):
     def test_a_selection_is_built_with_what_it_needs(self):
