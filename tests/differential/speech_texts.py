@@ -209,10 +209,10 @@ def batch(draw: Draw, programs: Programs) -> "tuple[int, list[Failure]]":
                     failures.append(Failure(what, f"{got if isinstance(got, str) else 'not refused'}; transformers: {refusals}"))
                 continue
             for row, own, want in zip(rows, got, wanted):
-                why = differ(own, want)
-                if why and near(draw, model, row, settings, times, masked, lambda other: differ(own, other)):
-                    continue
-                why = why or (texts_differ(tokenizer, own, want, times, first) if is_sound else "")
-                if why:
+                def differs(other, own=own) -> str:
+                    return differ(own, other) or (texts_differ(tokenizer, own, other, times, first) if is_sound else "")
+
+                why = differs(want)
+                if why and not near(draw, model, row, settings, times, masked, differs):
                     failures.append(Failure(what, why))
     return count, failures
