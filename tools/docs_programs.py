@@ -140,6 +140,7 @@ SPEECH = {
     "openai_whisper": ("openai-whisper", "float32"),
     "faster_whisper": ("faster-whisper", "float32"),
     "posenc_bfloat16": ("**posenc**", "bfloat16"),
+    "whisper_cpp": ("whisper.cpp", "float16"),
     "posenc_int8": ("**posenc**", "8 bits"),
     "faster_whisper_int8": ("faster-whisper", "8 bits"),
 }
@@ -151,14 +152,15 @@ def speech(run: dict) -> str:
     model = run["models"]["whisper"]
     programs, found = model["programs"], []
     for name, (shown, weights) in ((name, SPEECH[name]) for name in SPEECH if name in programs):
-        ours = next(programs[one] for one, of in SPEECH.items() if of == ("**posenc**", weights))
-        pairs = [*((programs[name]["milliseconds"].get(case), ours["milliseconds"][case]) for case in SPEECH_COLUMNS), (programs[name]["megabytes"], ours["megabytes"])]
-        cells = [(figure(value, "memory" if value >= 100 else case), value < 0.995 * own) for case, (value, own) in zip([*SPEECH_COLUMNS, "memory"], pairs)]
+        same = "bfloat16" if weights == "float16" else weights
+        ours = programs[next(one for one, of in SPEECH.items() if of == ("**posenc**", same))]
+        pairs = [(programs[name]["milliseconds"].get(case), ours["milliseconds"][case]) for case in SPEECH_COLUMNS] + [(programs[name]["megabytes"], ours["megabytes"])]
+        cells = [("", False) if value is None else (figure(value, "memory" if value >= 100 else ""), value < 0.995 * own) for value, own in pairs]
         found.append([shown, weights, *(f"**{text}**" if is_ahead else text for text, is_ahead in cells)])
     batches = ", ".join(f"{of['milliseconds']['alone'] / of['milliseconds']['many']:.2f}x in {SPEECH[name.removesuffix('_eight')][1]}"
                         for name, of in programs.items() if name.endswith("_eight"))  # fmt: skip
     threads = programs["posenc_float32"]["milliseconds"]["encoder"] / programs["posenc_float32_two_threads"]["milliseconds"]["encoder"]
-    versions = ", ".join(f"{name} {run['versions'][name]}" for name in ("posenc", "transformers", "openai-whisper", "faster-whisper", "ctranslate2"))
+    versions = ", ".join(f"{name} {run['versions'][name]}" for name in ("posenc", "transformers", "openai-whisper", "faster-whisper", "ctranslate2", "pywhispercpp"))
     return (table(["program", "weights", *SPEECH_COLUMNS.values(), "peak memory, MB"], found)
             + f"\nThe text of {model['sounds']} sounds in a batch, beside one after another: {batches}. The encoder on two threads, beside one: {threads:.2f}x in float32.\n"
               f"{model['title']}, {model['words']} tokens of text, one thread on an idle machine ({run['processor']}, {run['cores']} cores), {versions}, {model['rounds']} rounds, {model['date']}.\n")  # fmt: skip

@@ -38,8 +38,9 @@ TEXTS, NEAREST = 800, 10  # of --accuracy
 PACKAGES = ("torch", "transformers", "onnxruntime", "ctranslate2")  # of .venv
 OURS = ("float32", "bfloat16", "int8")
 THEIRS = ("transformers", "onnxruntime", "onnxruntime_int8", "openvino_float32", "openvino", "openvino_int8", "ctranslate2", "ctranslate2_int8")
-OF_SPEECH = ("transformers", "openai_whisper", "faster_whisper", "faster_whisper_int8")
-WITHOUT_REQUIREMENTS = ("optimum", "faster-whisper", "openai-whisper")  # pip would install another torch, or finds no versions that agree
+OF_SPEECH = ("transformers", "openai_whisper", "whisper_cpp", "faster_whisper", "faster_whisper_int8")
+ONLY = {"whisper_cpp": ("encoder", "text")}  # the cases of programs that have no others
+WITHOUT_REQUIREMENTS = ("optimum", "faster-whisper", "openai-whisper", "pywhispercpp")  # pip would install another torch, or finds no versions that agree
 BATCH, LONGEST = 32, 128
 SHORT, STEPS, BEAMS = 16, 32, 4  # tokens; of a translation
 FEW, WORDS, OF_BEAMS, COMPARED_SOUNDS = 4, 100, 36, 2  # tokens: a step is what those beyond FEW take; of 30 s; with five beams
@@ -84,7 +85,7 @@ class Model:
     def compared(self) -> dict[str, str]:
         """What is computed before anything is measured: by the ends of the names of files."""
         if self.kind == "speech":
-            return {"": f"0 {COMPARED_SOUNDS} 1 {WORDS} 0", "_beams": self.cases()[f"{OF_BEAMS} 5"]}
+            return {"": f"0 {COMPARED_SOUNDS} 1 {WORDS} 0", "_beams": self.cases()[f"{OF_BEAMS} 5"]}  # of which those in ONLY have the first
         return {"": self.cases()["many"]}
 
     def references(self) -> dict[str, str]:
@@ -105,7 +106,7 @@ MODELS = {
 
 def python_of(program: str) -> str:
     """The environment of REQUIREMENTS, or .venv."""
-    return str(PLACE / "env/bin/python") if program.startswith(("openvino", "faster_whisper", "openai_whisper")) else sys.executable
+    return str(PLACE / "env/bin/python") if program.startswith(("openvino", "faster_whisper", "openai_whisper", "whisper_cpp")) else sys.executable
 
 
 def make_environment() -> None:
@@ -200,7 +201,7 @@ def prepare(name: str) -> Path:
 class Program:
     def __init__(self, name: str, command: list, threads: int) -> None:
         self.name, self.weights = name, ""
-        self.cases: "tuple[str, ...] | None" = None  # those that it is measured in; without it all
+        self.cases = ONLY.get(name)  # those that it is measured in; without it all
         self.child = subprocess.Popen([*map(str, command), str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                       env=os.environ | {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"})  # fmt: skip
 
@@ -276,12 +277,13 @@ def accuracy(ours: Path, theirs: Path) -> dict[str, float]:
 
 
 def compared(found: list[Program], name: str, folder: Path) -> dict[str, float]:
-    lines, kind = MODELS[name].compared(), MODELS[name].kind
-    for one in found:  # the first call, which is not counted
-        for end, line in lines.items():
-            one.ask(f"{line} {folder / one.name}{end}.txt")
-    agreements = {one.name: statistics.mean(agreement(kind, folder / f"{one.name}{end}.txt", folder / f"reference{end}.txt") for end in lines)
-                  for one in found if not one.name.startswith("limit")}  # fmt: skip
+    lines, agreements = MODELS[name].compared(), {}
+    for one in found:  # the first calls, which are not counted
+        ends = [*lines][: 1 if one.cases else None]
+        for end in ends:
+            one.ask(f"{lines[end]} {folder / one.name}{end}.txt")
+        if not one.name.startswith("limit"):
+            agreements[one.name] = statistics.mean(agreement(MODELS[name].kind, folder / f"{one.name}{end}.txt", folder / f"reference{end}.txt") for end in ends)
     if agreements["posenc_float32"] < LEAST_AGREEMENT:
         sys.exit(f"{MODELS[name].title}: posenc differs from transformers: {agreements['posenc_float32']}")
     return agreements
@@ -362,7 +364,7 @@ def measure_speech(binary: str, name: str, seconds: float, most_busy: float) -> 
     extra = [Program(f"posenc_{dtype}_eight", [binary, folder, MODELS[name].kind, dtype], 1) for dtype in OURS]
     extra.append(Program("posenc_float32_two_threads", [binary, folder, MODELS[name].kind, "float32"], 2))
     for one in found + extra:
-        one.cases = eight if one.name.endswith("eight") else ("encoder",) if one.name.endswith("threads") else tuple(case for case in cases if case not in eight)
+        one.cases = eight if one.name.endswith("eight") else ("encoder",) if one.name.endswith("threads") else one.cases or tuple(case for case in cases if case not in eight)
     found += [one for one in extra if one.is_ready()]
     medians, how = in_turns(found, cases, seconds, began, most_busy)
     programs = {one.name: {"milliseconds": speech_milliseconds(medians[one.name]), "megabytes": one.end()}
@@ -396,7 +398,7 @@ def versions() -> dict[str, str]:
     pinned = dict(line.split("==") for line in REQUIREMENTS.read_text().splitlines() if "==" in line)
     header = (ROOT / "include/posenc/version.h").read_text()
     return ({"posenc": re.search(r'POSENC_VERSION "(.*)"', header)[1]} | {name: importlib.metadata.version(name) for name in PACKAGES}
-            | {name: pinned[name] for name in ("openvino", "nncf", "optimum-intel", "optimum-onnx", "faster-whisper", "openai-whisper")})  # fmt: skip
+            | {name: pinned[name] for name in ("openvino", "nncf", "optimum-intel", "optimum-onnx", "faster-whisper", "openai-whisper", "pywhispercpp")})  # fmt: skip
 
 
 def keep(results: Path, key: str, row: dict, keys: list[str]) -> None:

@@ -5,7 +5,7 @@ FOLDER has `model`, a folder of transformers, and `ids.txt`, a sequence a line. 
 
 PROGRAM: transformers, transformers_float64, onnxruntime, onnxruntime_int8 (quantize_dynamic, weights in signed 8 bits, a scale for each channel), openvino (what it chooses for this
          processor), openvino_float32, openvino_int8 (an encoder by nncf.quantize, a translation model's weights by NNCF), openvino_int8_float32 (the same, what is
-         not in 8 bits in float32), ctranslate2, ctranslate2_int8, faster_whisper, faster_whisper_int8, openai_whisper
+         not in 8 bits in float32), ctranslate2, ctranslate2_int8, faster_whisper, faster_whisper_int8, whisper_cpp, openai_whisper
 files    no program: writes `onnx`, `onnx_int8`, `openvino`, `openvino_int8` and `ctranslate2`, those that this environment has the packages for
 
 Answers each line of stdin, as program_benchmark.cpp does: `FIRST COUNT BATCH TOKENS BEAMS [FILE]` runs COUNT sequences from
@@ -284,6 +284,7 @@ PROGRAMS = {
         "transformers_float64": lambda: speech(speech_peers.transformers_speech(FOLDER, torch_for_inference(), "float64")),
         "faster_whisper": lambda: speech(speech_peers.faster_whisper(FOLDER, THREADS, "float32")),
         "faster_whisper_int8": lambda: speech(speech_peers.faster_whisper(FOLDER, THREADS, "int8")),
+        "whisper_cpp": lambda: speech(speech_peers.whisper_cpp(FOLDER, THREADS)),
         "openai_whisper": lambda: speech(speech_peers.openai_whisper(FOLDER, torch_for_inference())),
     },
 }

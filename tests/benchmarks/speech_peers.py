@@ -1,6 +1,6 @@
 """The programs of speech that program_peers.py starts, a Whisper of base's shape with random weights, and the files of each.
 
-FOLDER has `model`, a folder of transformers, `sounds`, arrays of 30 s at 16 kHz, `ctranslate2` and `openai.pt`. A call takes numbers of sounds, a number of
+FOLDER has `model`, a folder of transformers, `sounds`, arrays of 30 s at 16 kHz, `ctranslate2`, `openai.pt` and `ggml.bin`. A call takes numbers of sounds, a number of
 tokens and of beams: without tokens it encodes the first sound's window, without beams it makes text of the sounds, and otherwise it searches in the first
 sound's window, which is encoded when the program starts. All searches end after that number of tokens: no program writes an end.
 """
@@ -100,11 +100,11 @@ def write_files(folder: Path) -> None:
     save_ctranslate2(spec, folder / "ctranslate2")
     for name in ("tokenizer.json", "preprocessor_config.json"):
         shutil.copy(folder / "model" / name, folder / "ctranslate2")
-    write_openai(model, folder / "openai.pt")
+    write_ggml(write_openai(model, folder / "openai.pt"), words, folder / "ggml.bin")
 
 
-def write_openai(model, file: Path) -> None:
-    """As openai-whisper saves a model."""
+def write_openai(model, file: Path) -> dict:
+    """As openai-whisper saves a model; returns what the file has."""
     import torch
 
     config, renamed = model.config, {}
@@ -119,7 +119,28 @@ def write_openai(model, file: Path) -> None:
     dims = {"n_mels": config.num_mel_bins, "n_audio_ctx": config.max_source_positions, "n_audio_state": config.d_model, "n_audio_head": config.encoder_attention_heads,
             "n_audio_layer": config.encoder_layers, "n_vocab": config.vocab_size, "n_text_ctx": config.max_target_positions, "n_text_state": config.d_model,
             "n_text_head": config.decoder_attention_heads, "n_text_layer": config.decoder_layers}  # fmt: skip
-    torch.save({"dims": dims, "model_state_dict": renamed}, file)
+    whole = {"dims": dims, "model_state_dict": renamed}
+    torch.save(whole, file)
+    return whole
+
+
+def write_ggml(saved: dict, words: dict[str, int], file: Path) -> None:
+    """As whisper.cpp's converter: matrices in float16."""
+    import struct
+
+    from transformers.audio_utils import mel_filter_bank
+
+    filters = mel_filter_bank(201, saved["dims"]["n_mels"], 0.0, 8000.0, RATE, norm="slaney", mel_scale="slaney").T.astype("<f4")
+    sizes = ("n_vocab", "n_audio_ctx", "n_audio_state", "n_audio_head", "n_audio_layer", "n_text_ctx", "n_text_state", "n_text_head", "n_text_layer", "n_mels")
+    with file.open("wb") as out:
+        out.write(struct.pack("<12i", 0x67676D6C, *(saved["dims"][name] for name in sizes), 1))
+        out.write(struct.pack("<2i", *filters.shape) + filters.tobytes() + struct.pack("<i", TEXT_TOKENS))
+        for word in sorted(words, key=words.get)[:TEXT_TOKENS]:
+            out.write(struct.pack("<i", len(word)) + word.encode())
+        for name, tensor in saved["model_state_dict"].items():
+            is_half = tensor.dim() > 1 and "positional" not in name
+            array = (tensor[:, None] if "conv" in name and name.endswith("bias") else tensor).numpy().astype("<f2" if is_half else "<f4")
+            out.write(struct.pack(f"<{3 + array.ndim}i", array.ndim, len(name), int(is_half), *array.shape[::-1]) + name.encode() + array.tobytes())
 
 
 # --- programs ---
@@ -198,3 +219,26 @@ def openai_whisper(folder: Path, torch):
         return [whisper.decode(model, encoded, whisper.DecodingOptions(sample_len=tokens, beam_size=beams if beams > 1 else None, **plain))[0].tokens]
 
     return call
+
+
+def whisper_cpp(folder: Path, threads: int):
+    """By pywhispercpp; what it calls an encoder has also the keys and values of the decoder's layers."""
+    import _pywhispercpp as cpp
+
+    settings = cpp.whisper_context_default_params()
+    settings.use_gpu = False
+    context = cpp.whisper_init_from_file_with_params(str(folder / "ggml.bin"), settings)
+    first = sound(folder, 0)
+    cpp.whisper_pcm_to_mel(context, first, len(first), threads)
+    options = cpp.whisper_full_default_params(cpp.whisper_sampling_strategy.WHISPER_SAMPLING_GREEDY)
+    plain = {"n_threads": threads, "language": "en", "no_timestamps": True, "single_segment": True, "no_context": True, "suppress_blank": False, "temperature_inc": 0.0,
+             "entropy_thold": 0.0, "logprob_thold": -1e9, "no_speech_thold": 1e9, "print_progress": False, "greedy": {"best_of": 1}}  # fmt: skip
+    for name, value in plain.items():
+        setattr(options, name, value)
+
+    def text(number, tokens):
+        options.max_tokens, samples = tokens - 1, sound(folder, number)
+        cpp.whisper_full(context, options, samples, len(samples))
+        return [cpp.whisper_full_get_token_id(context, 0, i) for i in range(cpp.whisper_full_n_tokens(context, 0))]
+
+    return lambda numbers, tokens, beams: [text(number, tokens) for number in numbers] if tokens else cpp.whisper_encode(context, 0, threads) or []

@@ -223,13 +223,14 @@ class Programs(unittest.TestCase):
         ours = measured.speech_milliseconds(seconds)
         self.assertEqual({case: round(value, 6) for case, value in ours.items()}, {"encoder": 400, "text": 2500, "token": 20, "beams": 30})
         theirs = ours | {"token": 15.0, "text": 3250.0}
-        run = {"posenc_float32": ours, "posenc_int8": ours, "faster_whisper": theirs, "posenc_int8_eight": {"alone": 9000.0, "many": 7500.0},
+        run = {"posenc_float32": ours, "posenc_bfloat16": ours, "posenc_int8": ours, "whisper_cpp": {"encoder": 410.0}, "faster_whisper": theirs, "posenc_int8_eight": {"alone": 9000.0, "many": 7500.0},
                "posenc_float32_two_threads": {"encoder": 250.0}}  # fmt: skip
         model = {"title": "a model", "sounds": 8, "words": 100, "rounds": 3, "date": "2026-01-01",
                  "programs": {name: {"milliseconds": times, "megabytes": 500} for name, times in run.items()}}  # fmt: skip
-        versions = dict.fromkeys(("posenc", "transformers", "openai-whisper", "faster-whisper", "ctranslate2"), "1.2")
+        versions = dict.fromkeys(("posenc", "transformers", "openai-whisper", "faster-whisper", "ctranslate2", "pywhispercpp"), "1.2")
         page = programs.speech({"processor": "Acme 9000", "cores": 4, "versions": versions, "models": {"whisper": model}})
-        self.assertEqual(page.splitlines()[2:5], ["| **posenc** | float32 | 400 | 20 | 30 | 2,500 | 500 |", "| faster-whisper | float32 | 400 | **15** | 30 | 3,250 | 500 |",
+        self.assertEqual(page.splitlines()[2:7], ["| **posenc** | float32 | 400 | 20 | 30 | 2,500 | 500 |", "| faster-whisper | float32 | 400 | **15** | 30 | 3,250 | 500 |",
+                                                  "| **posenc** | bfloat16 | 400 | 20 | 30 | 2,500 | 500 |", "| whisper.cpp | float16 | 410 |  |  |  | 500 |",
                                                   "| **posenc** | 8 bits | 400 | 20 | 30 | 2,500 | 500 |"])  # fmt: skip
         self.assertIn("beside one after another: 1.20x in 8 bits. The encoder on two threads, beside one: 1.60x in float32.", page)
         with mock.patch("builtins.print") as said:
