@@ -171,8 +171,9 @@ def medians(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 
 def seconds_line(sound: Sound, taken: dict[str, float]) -> str:
-    """posenc's without the loading of the model, and how many times as long each of the others takes as posenc in the same numbers."""
-    ours = {dtype: taken["posenc" + dtype] - taken["loading" + dtype] for dtype in ("", " int8") if "posenc" + dtype in taken}
+    """posenc's without the loading of the model, and how many times as long each of the others takes as posenc in the same numbers. A model
+    that is small takes no longer than its loading varies."""
+    ours = {dtype: max(1e-3, taken["posenc" + dtype] - taken["loading" + dtype]) for dtype in ("", " int8") if "posenc" + dtype in taken}
     theirs = [f"{name} {seconds:.2f} s ({seconds / ours[' int8' if name.endswith('int8') else '']:.2f}x)"
               for name, seconds in taken.items() if not name.startswith(("posenc", "loading"))]  # fmt: skip
     return f"{sound.name} on one thread: " + ", ".join([f"posenc{dtype} {seconds:.2f} s" for dtype, seconds in ours.items()] + theirs)

@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import docs_published  # noqa: E402
 import published  # noqa: E402
 import published_packages  # noqa: E402
+import published_speech  # noqa: E402
 import published_texts  # noqa: E402
 
 options: argparse.Namespace
@@ -169,6 +170,11 @@ class PublishedTest(unittest.TestCase):
         self.assertIn("float32   BEYOND", out)
         for part in ("text", "times", "words"):
             self.assertRegex(out, rf"  float32 differs: [^:]+: {part} \.\.\.")
+
+    def test_seconds_are_those_without_loading(self):
+        sound = published_speech.Sound("5 s", Path(), [], True)
+        taken = {"posenc": 3.0, "loading": 1.0, "transformers": 5.0, "posenc int8": 1.0, "loading int8": 1.5, "faster-whisper int8": 0.002}
+        self.assertEqual(published_speech.seconds_line(sound, taken), "5 s on one thread: posenc 2.00 s, posenc int8 0.00 s, transformers 5.00 s (2.50x), faster-whisper int8 0.00 s (2.00x)")
 
     def test_another_tokenizer_is_found(self):
         folder, other = self.encoders / "emotions", self.folder / "other"
