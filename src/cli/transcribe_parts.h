@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,9 +21,10 @@ namespace posenc::cli {
 struct TranscribeArguments {
   std::string folder, output;
   std::vector<std::string> inputs, settings;
+  std::map<std::string, nlohmann::json> set = {};  ///< what `settings` say
   std::optional<int64_t> rate;
   bool features = false, logits = false, plain = false;
-  TranscribeOptions options = {};  ///< without those of --set
+  TranscribeOptions options = {};
   FreezeOptions freezing = {};
   LoadOptions load = {};
 };
@@ -35,8 +37,8 @@ StateDict forced_logits_of_sounds(const std::string& folder, const std::string& 
                                   bool plain);
 
 /// What it writes for a file of `input_features` (N, M, F), `attention_mask` and `prompt_ids`.
-StateDict transcribed_tensors(const SpeechRecognizer& recognizer, const std::string& folder,
-                              const std::string& input, TranscribeOptions options);
+StateDict transcribed_tensors(const SpeechRecognizer& recognizer,
+                              const TranscribeArguments& arguments);
 
 /// Transcribes files of sound, and writes or prints the transcripts.
 void transcribe_sounds(const SpeechRecognizer& recognizer, const TranscribeArguments& arguments);

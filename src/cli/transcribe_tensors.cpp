@@ -53,24 +53,27 @@ Tokens prompt_in(const at::Tensor& ids) {
 
 }  // namespace
 
-StateDict transcribed_tensors(const SpeechRecognizer& recognizer, const std::string& folder,
-                              const std::string& input, TranscribeOptions options) {
+StateDict transcribed_tensors(const SpeechRecognizer& recognizer,
+                              const TranscribeArguments& arguments) {
+  const std::string& input = arguments.inputs.front();
+  TranscribeOptions options = arguments.options;
   const StateDict given = read_tensors(input, {kFeatures});
   refuse_unknown(given, input, "transcribe", {kFeatures, kMask, kPrompt});
-  const auto settings = nlohmann::json::parse(options.settings());
   if (given.contains(kPrompt)) {
-    if (settings.contains(kPrompt))
+    if (arguments.set.contains(kPrompt))
       fail_usage("--set {} must not be given with a tensor of that name", kPrompt);
     options.prompt_ids(prompt_in(given[kPrompt]));
   }
   SpeechFeatures features = {given[kFeatures], {}};
   if (given.contains(kMask)) features.attention_mask = given[kMask];
-  const auto path = (std::filesystem::path(folder) / "config.json").string();
+  const auto path = (std::filesystem::path(arguments.folder) / "config.json").string();
   SettingOverrides overrides;
-  for (const char* name : {"pad_token_id", "eos_token_id"})
-    if (settings.contains(name)) overrides[name] = {settings[name], std::string("--set ") + name};
-  const int64_t fill = fill_token(
-      generation_settings(folder, Settings("transcribe", path), overrides), /*beams=*/false);
+  for (const auto& [name, value] : arguments.set)
+    if (name == "pad_token_id" || name == "eos_token_id")
+      overrides[name] = {value, "--set " + name};
+  const int64_t fill =
+      fill_token(generation_settings(arguments.folder, Settings("transcribe", path), overrides),
+                 /*beams=*/false);
   const auto found = recognizer.transcribe_features(features, options.decode(false));
   return tensors_of(found, fill, options.timestamps().value_or(Timestamps::None));
 }

@@ -48,7 +48,6 @@ auto value_or_reason(const Read& read, std::string& reason) -> std::optional<dec
 
 // The parts but the model, for one with these options.
 RecognizerParts parts_of(const std::string& folder, const TransformerOptions& model) {
-  constexpr int64_t kMost = 1 << 20;
   const Settings file("SpeechRecognizer", folder + "/config.json");
   const auto& features = model.src_features();
   TORCH_CHECK_VALUE(features, file.where(), "the model must be one of speech. Got model_type ",
@@ -61,8 +60,6 @@ RecognizerParts parts_of(const std::string& folder, const TransformerOptions& mo
                  .decoder_layers = model.num_decoder_layers(),
                  .decoder_heads = model.decoder_num_heads().value_or(model.num_heads())};
   parts.model.window = features->num_frames();
-  parts.model.median_width = config.integer("median_filter_width", 7, 1, kMost);
-  if (parts.model.median_width % 2 == 0) config.refuse("median_filter_width", "must be odd");
   parts.tokenizer =
       value_or_reason([&] { return Tokenizer::from_folder(folder); }, parts.no_tokenizer);
   parts.extractor = value_or_reason(

@@ -219,7 +219,7 @@ class Recognition {
       const int64_t columns = sounding ? (*sounding - window.sound->seek) / 2 : found[k].size(2);
       const auto rows = static_cast<int64_t>(window.found.size()) - 1;
       times[i] = token_times(found[k].narrow(1, found[k].size(1) - rows, rows), columns, rows + 1,
-                             model_.median_width);
+                             settings_.median_width);
     }
     return times;
   }

@@ -37,8 +37,7 @@ class EncodedWindows {
 struct SpeechModel {
   /// Encodes windows (B, M, window).
   std::function<std::unique_ptr<EncodedWindows>(const at::Tensor& features)> encode;
-  int64_t window = 0;        ///< in frames
-  int64_t median_width = 0;  ///< median_filter_width
+  int64_t window = 0;  ///< in frames
 };
 
 /// The features of a sound.

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "core/handle.h"
 #include "speech/generation/segments.h"
 #include "speech/sound_frames.h"
 #include "speech/words/speech_text.h"
@@ -38,7 +39,12 @@ class Transcripts {
         },
         [this](int64_t sound, RecognizedSegment segment) { return add(sound, std::move(segment)); },
         [this](int64_t sound, int64_t frames, int64_t of) { tell(sound, frames, of); }};
-    recognize(parts_.model, settings_, sounds);
+    try {
+      recognize(parts_.model, settings_, sounds);
+    } catch (
+        const c10::ValueError& error) {  // of a search: with what was set, or the folder's file
+      rethrow_labelled(settings_.given, error);
+    }
     for (Transcript& one : found_) {
       for (const TranscriptSegment& segment : one.segments)
         one.tokens.insert(one.tokens.end(), segment.tokens.begin(), segment.tokens.end());
@@ -175,7 +181,7 @@ std::vector<Transcript> SpeechRecognizer::transcribe(const std::vector<std::stri
                                                      const TranscribeOptions& options,
                                                      std::optional<int64_t> rate) const {
   return speech::transcribe(
-      *parts_, options, paths.size(),
+      parts(), options, paths.size(),
       [&](int64_t sound) {
         const std::string& path = paths[static_cast<std::size_t>(sound)];
         auto samples = sound::mono_samples(path, rate.value_or(feature_options().sampling_rate()));
@@ -190,16 +196,16 @@ std::vector<Transcript> SpeechRecognizer::transcribe(const std::vector<std::stri
 std::vector<Transcript> SpeechRecognizer::transcribe(const std::vector<Waveform>& sounds,
                                                      const TranscribeOptions& options) const {
   return speech::transcribe(
-      *parts_, options, sounds.size(),
+      parts(), options, sounds.size(),
       [&](int64_t sound) { return sound::mono_samples(sounds[static_cast<std::size_t>(sound)]); },
       [](int64_t sound) { return "sound " + std::to_string(sound); });
 }
 
 std::vector<Transcript> SpeechRecognizer::transcribe_features(
     const SpeechFeatures& features, const TranscribeOptions& options) const {
-  speech::check_features(features, *parts_);
+  speech::check_features(features, parts());
   const int64_t rows = features.input_features.size(0);
-  speech::Transcripts transcripts(*parts_, options, rows);
+  speech::Transcripts transcripts(parts(), options, rows);
   return transcripts.of([&](int64_t row) {
     auto frames = speech::frames_of(features, row, window());
     const int64_t sounding = frames->sounding().value_or(frames->frames());
@@ -209,21 +215,21 @@ std::vector<Transcript> SpeechRecognizer::transcribe_features(
 }
 
 SpeechFeatures SpeechRecognizer::features(const Waveform& sound) const {
-  return speech::extractor_of(*parts_).extract(sound);
+  return speech::extractor_of(parts()).extract(sound);
 }
 
 std::string SpeechRecognizer::detect_language(const Waveform& sound) const {
-  const auto settings = speech::settings_of(*parts_, TranscribeOptions());
+  const auto settings = speech::settings_of(parts(), TranscribeOptions());
   const int64_t rate = feature_options().sampling_rate();
-  const auto frames = speech::frames_of(speech::extractor_of(*parts_),
+  const auto frames = speech::frames_of(speech::extractor_of(parts()),
                                         sound::at_rate(sound::mono_samples(sound), rate));
-  const auto encoded = parts_->model.encode(speech::window_of(*frames, 0, window()).unsqueeze(0));
+  const auto encoded = parts().model.encode(speech::window_of(*frames, 0, window()).unsqueeze(0));
   const int64_t language = speech::detect_languages(*encoded, {0}, settings).front();
   return speech::language_of(language, settings.languages);
 }
 
 std::vector<std::string> SpeechRecognizer::languages() const {
-  const auto settings = speech::settings_of(*parts_, TranscribeOptions());
+  const auto settings = speech::settings_of(parts(), TranscribeOptions());
   std::vector<std::string> codes;
   for (const auto& [text, id] : settings.languages)
     codes.push_back(speech::language_of(id, settings.languages));
@@ -231,15 +237,20 @@ std::vector<std::string> SpeechRecognizer::languages() const {
 }
 
 const FrozenTransformer& SpeechRecognizer::model() const {
-  TORCH_CHECK_VALUE(parts_->frozen,
+  const auto& frozen = parts().frozen;
+  TORCH_CHECK_VALUE(frozen,
                     "[SpeechRecognizer] model() must be one that was frozen. Got a Transformer");
-  return *parts_->frozen;
+  return *frozen;
 }
-const Tokenizer& SpeechRecognizer::tokenizer() const { return speech::tokenizer_of(*parts_); }
+const Tokenizer& SpeechRecognizer::tokenizer() const { return speech::tokenizer_of(parts()); }
 const LogMelOptions& SpeechRecognizer::feature_options() const {
-  return speech::extractor_of(*parts_).options();
+  return speech::extractor_of(parts()).options();
 }
-int64_t SpeechRecognizer::window() const { return parts_->model.window; }
+int64_t SpeechRecognizer::window() const { return parts().model.window; }
+
+const speech::RecognizerParts& SpeechRecognizer::parts() const {
+  return *referred(speech::kClass, parts_);
+}
 
 std::ostream& operator<<(std::ostream& stream, const SpeechRecognizer& recognizer) {
   return stream << "SpeechRecognizer(window=" << recognizer.window()

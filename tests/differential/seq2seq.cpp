@@ -98,7 +98,10 @@ StateDict encoded(const Json& options, const StateDict& tensors) {
   const auto mask =
       tensors.contains("mask") ? AttentionMask::key_padding(tensors["mask"]) : AttentionMask();
   const auto targets = options.at("targets").get<Lists>();
-  const auto heads = options.at("heads").get<std::vector<LayerHead>>();
+  std::vector<LayerHead> heads;
+  for (const auto& [layer, head] :
+       options.at("heads").get<std::vector<std::pair<int64_t, int64_t>>>())
+    heads.push_back({layer, head});
   StateDict results;
   const auto run = [&](const std::string& name, const EncodedSources& sources) {
     results.insert(name + ".next", sources.next_logits(targets));

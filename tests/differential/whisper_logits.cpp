@@ -1,5 +1,6 @@
 #include "differential/ops.h"
 #include "posenc/inference/freeze.h"
+#include "posenc/inference/score.h"
 #include "posenc/models/save_pretrained.h"
 #include "posenc/models/seq2seq.h"
 
@@ -15,7 +16,15 @@ at::Tensor steps_of_whisper(TransformerImpl& model, const at::Tensor& memory,
   return at::stack(logits, 1);
 }
 
-// Teacher-forced logits and the memory, plain and frozen in each dtype; gradients of
+// The log probabilities (B, L - 1) of the tokens of `tgt` after their first.
+at::Tensor scores_of_whisper(const std::vector<std::vector<double>>& rows) {
+  std::vector<at::Tensor> all;
+  for (const auto& row : rows) all.push_back(at::tensor(row, at::kDouble));
+  return at::stack(all);
+}
+
+// Teacher-forced logits and the memory, plain and frozen in each dtype, and the log probabilities
+// of the tokens that are forced; gradients of
 // (logits * cotangent).sum(); and the logits after a step of them, of a model that is saved.
 StateDict whisper_logits(const Json& options, const StateDict& tensors) {
   Seq2SeqModel loaded = load_seq2seq(options.at("folder"));
@@ -38,6 +47,14 @@ StateDict whisper_logits(const Json& options, const StateDict& tensors) {
   const FrozenTransformer frozen = freeze(model);
   results.insert("frozen", decoded(frozen));
   results.insert("frozen_memory", frozen.encode(src));
+  std::vector<std::vector<int64_t>> targets;
+  for (int64_t row = 0; row < tgt.size(0); ++row) {
+    const at::Tensor own = tgt[row].contiguous();
+    targets.emplace_back(own.const_data_ptr<int64_t>(),
+                         own.const_data_ptr<int64_t>() + own.numel());
+  }
+  results.insert("scores", scores_of_whisper(score(*model, src, {}, targets)));
+  results.insert("frozen_scores", scores_of_whisper(score(frozen, src, {}, targets)));
   const auto converted = [&](WeightDtype dtype) {
     return decoded(freeze(model, FreezeOptions().weights(dtype)));
   };

@@ -189,6 +189,10 @@ def judge(programs: Programs, case: Case, got: dict) -> list[str]:
             found.append(wrong(name, got[name], logits.detach(), truth.detach()))
         for name in ("memory", "frozen_memory", "loaded_memory", "plain_memory"):
             found.append(wrong(name, got[name], memory.detach(), true_memory.detach()))
+        def scores(of):  # whose mean is the negative of the loss that transformers computes
+            return of.detach().log_softmax(-1)[:, :-1].gather(2, given["tgt"][:, 1:, None]).squeeze(2)
+        for name in ("scores", "frozen_scores") if given["tgt"].shape[1] > 1 else ():
+            found.append(wrong(name, got[name], scores(logits), scores(truth)))
         found.append(wrong("half weights", got["bfloat16"], got["bfloat16_plain"]))
         rough = (got["int8"].double() - truth).abs().max() / truth.abs().max()
         found.append("" if rough < (ROUGH if model.config.d_model >= 16 else ROUGH_IF_NARROW) else f"int8: off by {rough:.3g} of the largest")

@@ -22,6 +22,7 @@
 #include "posenc/models/frozen_encoder.h"
 #include "support/temp_dir.h"
 #include "support/threads.h"
+#include "transformer/tiny.h"
 
 namespace posenc::testing {
 namespace {
@@ -101,11 +102,9 @@ std::string bits_of(int number) {
   return line + "\n";
 }
 
-// The tokens and the scores of three beams for sources of unequal lengths.
-std::string found_by(int number) {
-  Dice dice(400 + number);
-  auto model = any_model(dice, static_cast<unsigned>(400 + number));
-  const auto src = any_ids(dice, dice(1, 7), dice(2, 30), true);
+// The tokens and the scores of three beams.
+std::string found_of(const std::string& name, const Transformer& model, const torch::Tensor& src,
+                     const AttentionMask& mask) {
   const auto options = GenerateOptions(kBegin, kEnd).num_beams(3).max_new_tokens(12);
   std::string line;
   for (const FreezeOptions& one : every_dtype()) {
@@ -114,15 +113,28 @@ std::string found_by(int number) {
     for (const int threads : {1, 2, 3}) {
       const Threads guard(threads);
       std::ostringstream found;
-      for (const auto& of_source :
-           generate(frozen, src, AttentionMask::padding(src, kPad), options))
+      for (const auto& of_source : generate(frozen, src, mask, options))
         for (const Hypothesis& one : of_source) found << one.tokens << std::hexfloat << one.score;
       all.insert(found.str());
     }
-    EXPECT_EQ(all.size(), 1U) << "threads change what is found by " << number;
+    EXPECT_EQ(all.size(), 1U) << "threads change what is found by " << name;
     line += *all.begin() + " ";
   }
   return line + "\n";
+}
+
+// For sources of unequal lengths.
+std::string found_by(int number) {
+  Dice dice(400 + number);
+  const auto model = any_model(dice, static_cast<unsigned>(400 + number));
+  const auto src = any_ids(dice, dice(1, 7), dice(2, 30), true);
+  return found_of(std::to_string(number), model, src, AttentionMask::padding(src, kPad));
+}
+
+// For sounds.
+std::string found_by_hearing() {
+  const auto model = tiny_model(tiny_hearing());
+  return found_of("a model of sound", model, tiny_sounds(3), {});
 }
 
 // A decoder-only language model with softcaps, squares of ReLU, clipped projections, ALiBi, or one
@@ -190,6 +202,7 @@ TEST(EncoderBits, DISABLED_OfThisProcess) {
   std::string all;
   for (int number = 0; number < kModels; ++number) all += bits_of(number) + found_by(number);
   for (int number = 0; number < kDecoders; ++number) all += bits_of_decoder(number);
+  all += found_by_hearing();
   std::ofstream(file) << all;
 }
 

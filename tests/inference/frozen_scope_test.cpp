@@ -1,7 +1,6 @@
 // What frozen models compute depends neither on the process's default dtype nor on autocast nor on
 // the number of threads, where they are frozen and where they run: a model of each type.
 
-#include <ATen/autocast_mode.h>
 #include <c10/core/DefaultDtype.h>
 #include <gtest/gtest.h>
 
@@ -13,11 +12,13 @@
 #include "posenc/models/frozen_classifier.h"
 #include "posenc/models/frozen_decoder.h"
 #include "posenc/models/frozen_encoder.h"
+#include "support/autocast.h"
 #include "support/threads.h"
 
 namespace posenc::frozen_scope_test {
 namespace {
 
+using testing::Autocast;
 using testing::bit_equal;
 using testing::drawn;
 using Json = nlohmann::json;
@@ -27,15 +28,6 @@ class DefaultDouble {
  public:
   DefaultDouble() { c10::set_default_dtype(caffe2::TypeMeta::Make<double>()); }
   ~DefaultDouble() { c10::set_default_dtype(caffe2::TypeMeta::Make<float>()); }
-};
-
-class Autocast {
- public:
-  Autocast() { at::autocast::set_autocast_enabled(at::kCPU, true); }
-  ~Autocast() {
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(at::kCPU, false);
-  }
 };
 
 // A small model of this type, as config.json has it.

@@ -248,6 +248,19 @@ TEST_F(WhisperFolder, MadeByHandItBecomesAFolder) {
     EXPECT_EQ(again.pad, pad);
     EXPECT_TRUE(bit_equal(logits(again), logits(made)));
   }
+  // Its own sinusoid may be named.
+  const AudioEmbeddingsOptions features = *loaded.model->options.src_features();
+  const auto with = [&](const char* sinusoid) {
+    const auto own = AudioEmbeddingsOptions(features).sinusoid(preset(sinusoid, kHeardWidth));
+    Transformer model(TransformerOptions(loaded.model->options).src_features(own));
+    model->eval();
+    return Seq2SeqModel{model, GenerateOptions(2, 3), 2, "whisper"};
+  };
+  const auto named = with("hf_whisper");
+  save_pretrained(named, out / "named");
+  EXPECT_TRUE(bit_equal(logits(load_seq2seq(out / "named")), logits(named)));
+  EXPECT_ERROR(save_pretrained(with("vaswani2017"), out / "other"), c10::ValueError,
+               "src_features of the model must be that of model_type whisper");
   Transformer other(TransformerOptions(loaded.model->options).key_bias(true));
   other->eval();
   EXPECT_ERROR(save_pretrained({other, GenerateOptions(2, 3), 2, "whisper"}, out / "other"),

@@ -28,7 +28,9 @@
 #include "posenc/positions/nn/vision_embeddings.h"
 #include "posenc/positions/rotary/rotary_preset.h"
 #include "posenc/positions/sinusoid/preset.h"
+#include "posenc/transformer/layers/convolution_neck.h"
 #include "posenc/transformer/layers/gated_feed_forward.h"
+#include "posenc/transformer/layers/relative_embeddings.h"
 #include "posenc/transformer/layers/transformer_decoder.h"
 #include "posenc/transformer/layers/transformer_encoder.h"
 #include "posenc/transformer/layers/window_encoder.h"
@@ -348,6 +350,25 @@ inline const Kind kModules[] = {
      [](torch::nn::Module& module, const torch::Tensor& ids) {  // a map of one row
        return dynamic_cast<WindowEncoderImpl&>(module).forward(
            as_vectors(module, ids).unsqueeze(1));
+     }},
+    {"ConvolutionNeck",
+     "conv1.weight layer_norm1.weight layer_norm1.bias conv2.weight layer_norm2.weight "
+     "layer_norm2.bias",
+     "", "posenc::ConvolutionNeck(d_model=8, channels=4)",
+     [] { return std::make_shared<ConvolutionNeckImpl>(ConvolutionNeckOptions(8, 4)); },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {  // a map of one row
+       return dynamic_cast<ConvolutionNeckImpl&>(module).forward(
+           as_vectors(module, ids).unsqueeze(1));
+     }},
+    {"ConvolutionBeside", "conv.weight conv.bias norm.weight norm.bias", "",
+     "posenc::ConvolutionBeside(d_model=8, conv_kernel_size=3)",
+     [] {
+       return std::make_shared<ConvolutionBesideImpl>(
+           small_layer().dropout(0.0).disentangled(DisentangledOptions(4).conv_kernel_size(3)));
+     },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       const auto x = as_vectors(module, ids);
+       return dynamic_cast<ConvolutionBesideImpl&>(module).forward(x, x.flip(1));
      }},
     {"TransformerEncoderLayerOfGemma",
      "self_attn.in_proj_weight self_attn.out_proj.weight self_attn.q_norm.weight "

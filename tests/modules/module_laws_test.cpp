@@ -10,6 +10,7 @@
 
 #include "modules/module_kinds.h"
 #include "posenc/core/skip_init.h"
+#include "posenc/models/sentence_stages.h"
 #include "posenc/weights/load.h"
 #include "posenc/weights/state_dict.h"
 #include "support/compare.h"
@@ -178,6 +179,27 @@ TEST_P(Module, DrawsNothingUnderSkipInit) {
   auto module = make();
   load_state_dict(*skipped, state_dict(*module));
   EXPECT_TRUE(bit_equal(run(*skipped), run(*module)));
+}
+
+// Its stages wait for a device, so it is no row.
+TEST(SentenceStages, DrawNothingUnderSkipInit) {
+  const auto make = [] {
+    return std::make_shared<SentenceStagesImpl>(SentenceStagesOptions(8).stages(
+        {sentence::CNN{.in_embedding_dimension = 8, .out_channels = 3, .kernel_sizes = {1, 3}},
+         sentence::Pooling{}}));
+  };
+  const auto state = [] { return at::detail::getDefaultCPUGenerator().get_state(); };
+  const auto before = state();
+  std::shared_ptr<SentenceStagesImpl> skipped;
+  {
+    const SkipInit skip;
+    skipped = make();
+  }
+  EXPECT_TRUE(bit_equal(state(), before));
+  const auto module = make();
+  load_state_dict(*skipped, state_dict(*module));
+  const auto hidden = torch::randn({2, 5, 8});
+  EXPECT_TRUE(bit_equal(skipped->forward(hidden), module->forward(hidden)));
 }
 
 TEST(Sequential, KeepsDefaultArguments) {

@@ -147,6 +147,7 @@ class Commands(unittest.TestCase):
         self.refused(wav(fields(tag=3), data), "format", "Got floating-point of 16 bits")
         self.refused(wav(fields(channels=0, block=0), data), "must have at least one channel. Got 0")
         self.refused(wav(fields(rate=0), data), "must have a rate of at least 1 Hz. Got 0")
+        self.refused(wav(fields(rate=10**9), data), "must have a rate of at most 10 MHz. Got 1000000000")
         self.refused(wav(fields(block=3), data), "must have frames of as many bytes as its channels have. Got 3")
         whole = format_chunk(PCM, 16, 1, RATE, extensible=True)
         self.refused(wav(whole[:-4] + b"....", data), "format", "an unknown sub-format")
@@ -185,7 +186,8 @@ class Commands(unittest.TestCase):
         for name, value, message in (
             ("feature_size", 0, "feature_size must be an integer from 1 to 1073741824. Got 0"), ("n_fft", 2.5, "n_fft must be an integer from 1 to 1073741824. Got 2.5"),
             ("hop_length", "x", 'hop_length must be a number. Got "x"'), ("sampling_rate", None, "sampling_rate must be a number. Got null"),
-            ("n_fft", 1, "n_fft must be at least 2. Got 1"), ("chunk_length", 10**9, "chunk_length * sampling_rate must be at most 2147483648. Got 1000000000 * 16000"),
+            ("n_fft", 1, "n_fft must be at least 2. Got 1"), ("chunk_length", 10**9, "chunk_length * sampling_rate must be at most 268435456. Got 1000000000 * 16000"),
+            ("sampling_rate", 10**9, "sampling_rate must be at most 10000000 Hz. Got 1000000000"),
             ("dither", float("nan"), "dither must be finite. Got nan"), ("feature_extractor_type", "Wav2Vec2FeatureExtractor", 'must be WhisperFeatureExtractor, the only one that posenc has. Got "Wav2Vec2FeatureExtractor"'),
             ("padding_side", "left", 'padding_side must be right, the only one that posenc has. Got "left"'), ("n_fft", 40000, "samples must be at least 20001 for n_fft 40000"),
         ):  # fmt: skip

@@ -177,7 +177,7 @@ TEST(LogMelSpectrogram, RefusesOptionsAndSamples) {
   EXPECT_ERROR(LogMelSpectrogram(LogMelOptions().padding_value(INFINITY)), c10::ValueError,
                "padding_value must be finite. Got inf");
   EXPECT_ERROR(LogMelSpectrogram(LogMelOptions().chunk_length(1 << 20)), c10::ValueError,
-               "chunk_length * sampling_rate must be at most 2147483648. Got 1048576 * 16000");
+               "chunk_length * sampling_rate must be at most 268435456. Got 1048576 * 16000");
   LogMelSpectrogram spectrogram(LogMelOptions::whisper(80));
   const auto refuses = [&](const torch::Tensor& samples, const char* message) {
     EXPECT_ERROR(spectrogram->forward(samples), c10::ValueError, message);

@@ -121,8 +121,9 @@ RecognitionSettings settings(const nlohmann::json& overrides, bool words = false
   for (const auto& [name, value] : overrides.items())
     given[name] = {nlohmann::json::parse(value.dump()), name};
   const auto file = [](const std::string& text) { return Settings::parse("test", "file", text); };
-  return recognition_settings(settings_of_generation(file(generation.dump())), file("{}"), given,
-                              {kVocab, 1, 24, 1, 1}, words);
+  return recognition_settings(settings_of_generation(file(generation.dump())),
+                              file(R"({"median_filter_width": 1})"), given, {kVocab, 1, 24, 1, 1},
+                              words);
 }
 
 struct Found {
@@ -138,7 +139,6 @@ std::vector<Found> run(const Script& script, Calls& calls, const RecognitionSett
   const auto at = [&](int64_t i) -> Found& { return found[static_cast<std::size_t>(i)]; };
   SpeechModel model;
   model.window = kWindow;
-  model.median_width = 1;
   model.encode = [&](const at::Tensor& features) {
     ++calls.encoded;
     EXPECT_EQ(features.size(2), kWindow);
@@ -339,6 +339,7 @@ TEST(Recognition, Refuses) {
   refused("must be a setting of transformers' generate()", {{"beam_size", 2}});
   refused("temperature must be a number", {{"temperature", "hot"}});
   refused("seed must be an integer", {{"seed", -1}});
+  refused("decoder_start_token_id must be one token", {{"decoder_start_token_id", {21, 22}}});
   refused("lang_to_id must be an object of tokens", {}, {{"lang_to_id", {{"<|en|>", 140}}}});
   refused("lang_to_id must have a language", {}, {{"lang_to_id", nlohmann::json::object()}});
   refused("forced_decoder_ids must have position 2", {},

@@ -121,6 +121,8 @@ TEST(ReadWav, ErrorsNameTheFunctionAndTheFile) {
   EXPECT_CONTAINS(refusal([&] { read_waveform(dir / "none", 8000); }),
                   "NotFound: [read_waveform] " + (dir / "none") + ": cannot be opened");
   EXPECT_ERROR(read_npy(dir / "x", 0), c10::ValueError, "[read_npy] rate must be positive. Got 0");
+  EXPECT_ERROR(read_npy(dir / "x", 10'000'001), c10::ValueError,
+               "[read_npy] rate must be at most 10000000 Hz. Got 10000001");
   EXPECT_ERROR(read_waveform(dir / "x", -1), c10::ValueError, "npy_rate must be positive. Got -1");
 }
 

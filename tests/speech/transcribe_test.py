@@ -138,6 +138,20 @@ class Transcribe(unittest.TestCase):
         self.run_on([file], "--out", self.folder / "out.json", "--timestamps", "segment")
         self.assertEqual(json.loads((self.folder / "out.json").read_text()), self.lines([file], "--timestamps", "segment")[0])
 
+    def test_words_have_the_tokens_of_the_text(self):
+        """Not those that are special in tokenizer.json alone, of which transformers makes words like <|0.04|>."""
+        folder, file = self.folder / "bare", self.wav("sound.wav", 0.8)
+        shutil.copytree(self.model, folder)
+        settings = json.loads((folder / "tokenizer_config.json").read_text())
+        self.assertIn("<|de|>", settings.pop("extra_special_tokens"))
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+        special = json.loads((folder / "generation_config.json").read_text())["lang_to_id"]["<|de|>"]
+        bias = ["--set", f"sequence_bias={[[[token], 40.0] for token in (special, 65, 66)]}", "--set", "no_repeat_ngram_size=2", "--set", "max_new_tokens=9"]
+        found = json.loads(self.run_on([file], "--timestamps", "word", *bias, model=folder).stdout)
+        self.assertTrue({special, 65, 66} <= set(found["tokens"]), f"--seed {self.seed}: {found}")
+        for segment in found["segments"]:
+            self.assertEqual("".join(word["text"] for word in segment["words"]), segment["text"], f"--seed {self.seed}")
+
     def test_a_terminal_has_segments(self):
         """Standard output is a terminal: the segments as they come, with their times, in place of JSON."""
         file, (ours, theirs) = self.wav("sound.wav", 2.2), pty.openpty()
@@ -195,6 +209,31 @@ class Transcribe(unittest.TestCase):
         self.assertIn("--out is required for tensors", self.run_on([file], status=2).stderr)
         self.refused([file, file], "--out", out, says="--in must be one file for tensors", status=2)
 
+    def test_rows_end_in_the_padding_of_the_call(self):
+        """Rows of unequal lengths, with the setting's token after the shorter ones, as generate() has it, and without one the folder's."""
+        model, _, _ = whisper_folders.loaded(self.model)
+        window = 2 * model.config.max_source_positions
+        file, out = self.folder / "given.safetensors", self.folder / "out.safetensors"
+        mask = (torch.arange(3 * window) < torch.tensor([[window // 2], [3 * window]])).long()
+        save_file({"input_features": torch.from_numpy(self.rng.normal(size=(2, model.config.num_mel_bins, 3 * window)).astype(np.float32)), "attention_mask": mask}, file)
+        for settings, fill in (([], model.generation_config.pad_token_id), (["--set", "pad_token_id=7"], 7), (["--set", "pad_token_id=null"], model.generation_config.eos_token_id),
+                               (["--set", "pad_token_id=null", "--set", "eos_token_id=9"], 9)):  # fmt: skip
+            self.run_on([file], "--out", out, "--timestamps", "segment", *settings)
+            found = load_file(out)
+            lengths = [int(found["segment_lengths"][found["segments"][:, 0] == row].sum()) for row in range(2)]
+            self.assertLess(lengths[0], lengths[1], f"--seed {self.seed}")
+            self.assertEqual(found["sequences"].shape, (2, lengths[1]))
+            self.assertEqual(found["sequences"][0, lengths[0] :].unique().tolist(), [fill], settings)
+
+    def test_generate_names_the_command_of_speech(self):
+        ids = self.folder / "ids.safetensors"
+        save_file({"input_ids": torch.tensor([[1, 2]])}, ids)
+        for arguments in (["--text", "-"], ["--in", ids, "--out", self.folder / "out.safetensors"]):
+            done = subprocess.run([str(word) for word in (options.posenc, "generate", self.model, *arguments)], input="a text\n", capture_output=True, text=True, timeout=250)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
+            self.assertIn("posenc transcribe", done.stderr)
+            self.assertNotIn("posenc translate", done.stderr)
+
     def test_refusals(self):
         short, long, torn = self.wav("short.wav", 0.3), self.wav("long.wav", 3.1), self.wav("torn.wav", 0.5)
         torn.write_bytes(torn.read_bytes()[:-999])
@@ -208,6 +247,11 @@ class Transcribe(unittest.TestCase):
         self.refused([short], "--set", "num_return_sequences=2", "--set", "num_beams=2", says="num_return_sequences must be 1")
         self.refused([short], "--set", "no_speech_threshold=0.5", says="no_speech_threshold needs logprob_threshold")
         self.refused([short], "--set", "max_new_tokens=400", says="max_target_positions")
+        self.refused([short], "--set", "decoder_start_token_id=[1, 2]", says="settings: decoder_start_token_id must be one token. Got [1,2]")
+        self.refused([short], "--set", "repetition_penalty=1e60", says="settings: repetition_penalty must be above 0 and finite, in float32. Got 1e+60")
+        vocab = json.loads((self.model / "config.json").read_text())["vocab_size"]
+        self.refused([short], "--set", f"suppress_tokens={list(range(vocab))}", "--timestamps", "none",
+                     says="generation_config.json: token 1 of source 0 must have a logit that is a number and not suppressed. Got -inf, with suppress_tokens")  # fmt: skip
         self.refused([long], "--timestamps", "none", says="timestamps must not be switched off for a sound that is longer than a window")
         self.refused([long], "--set", "return_timestamps=false", says="timestamps must not be switched off")
         self.refused([short], "--prompt", "a <|endoftext|>", says="prompt must have no special token. Got '<|endoftext|>'")
@@ -244,7 +288,16 @@ class Transcribe(unittest.TestCase):
         refused("num_mel_bins must be feature_size of the feature extractor", "preprocessor_config.json", {"feature_size": 3})
         refused("model_type", "config.json", {"model_type": "moonshine"})
         refused("model_type", "config.json", {"model_type": "bert"})
-        refused("median_filter_width must be odd", "config.json", {"median_filter_width": 4})
+        settings = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(settings | {"median_filter_width": 4}))  # which words alone need
+        self.assertEqual(self.run_on([short], model=folder).stdout, self.run_on([short]).stdout)
+        self.refused([short], "--timestamps", "word", says="config.json: median_filter_width must be odd. Got 4", model=folder)
+        (folder / "config.json").write_text(json.dumps(settings))
+        generation, vocab = json.loads((folder / "generation_config.json").read_text()), settings["vocab_size"]
+        (folder / "generation_config.json").write_text(json.dumps(generation | {"no_timestamps_token_id": vocab - 1}))
+        self.refused([short], "--timestamps", "segment", says=f"timestamp_rules of no_timestamps_id {vocab - 1}", model=folder)
+        (folder / "generation_config.json").write_text(json.dumps(generation))
+        refused("preprocessor_config.json: sampling_rate must be at most 10000000 Hz. Got 1000000000", "preprocessor_config.json", {"sampling_rate": 10**9})
         refused("lang_to_id must be an object of tokens", "generation_config.json", {"lang_to_id": {"<|en|>": 99999}})
         refused("condition_on_prev_tokens must be true or false", "generation_config.json", {"condition_on_prev_tokens": "yes"})
         (folder / "generation_config.json").write_text(json.dumps({"decoder_start_token_id": 1, "eos_token_id": 2}))

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "posenc/export.h"
@@ -16,8 +15,11 @@ namespace inference {
 class SourceMemory;
 }
 
-/// A layer of a decoder and one of its heads, both from 0 on.
-using LayerHead = std::pair<int64_t, int64_t>;
+/// A head of a decoder's layer.
+struct LayerHead {
+  int64_t layer;  ///< from 0 on
+  int64_t head;   ///< from 0 on
+};
 
 /// Sources that a Transformer or a FrozenTransformer has encoded, with the keys and values of them
 /// that each layer of its decoder attends to. Both are computed once, and shared by the beams of a
@@ -40,7 +42,7 @@ using LayerHead = std::pair<int64_t, int64_t>;
 /// ```
 ///
 /// Errors, also of the methods: c10::ValueError for a Transformer of which a module is in training
-/// mode.
+/// mode, and for an object that was moved from.
 class EncodedSources {
  public:
   /// The number of sources.

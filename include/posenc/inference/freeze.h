@@ -42,7 +42,8 @@ class FrozenTransformerEncoder {
   /// padding, and all rows are computed. A layer with a window computes the scores of the tokens in
   /// it only. position_ids: (L) or (B, L), those of TransformerEncoder.
   ///
-  /// Errors: those of the module; c10::TypeError for dtypes other than float32.
+  /// Errors: those of the module; c10::TypeError for dtypes other than float32; c10::ValueError, as
+  /// in the other methods, for an object that was moved from.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {}) const;
   /// forward() that also records the hidden states, in which the rows of masked keys are zero after

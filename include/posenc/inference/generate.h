@@ -13,7 +13,8 @@ struct Hypothesis {
   std::vector<int64_t> tokens;  ///< without bos_id, with the token of eos_ids that ended it, if any
   /// Log probability by length, see GenerateOptions::length_penalty and coverage_penalty.
   double score = 0.0;
-  /// What each token attends to in the source (tokens, S), with GenerateOptions::return_attention:
+  /// What each token attends to in the source (tokens, S), with GenerateOptions::return_attention
+  /// (S is W / 2 where the source is features (B, M, W)):
   /// the weights of the attention to the memory in the last layer when it is predicted, averaged
   /// over the heads, float32 on the CPU. Padding has 0.
   torch::Tensor attention = {};
@@ -27,9 +28,10 @@ struct Hypothesis {
 /// Generates targets for each source by greedy search, beam search or sampling.
 ///
 /// src: (B, S) ids, padded if their lengths differ, with AttentionMask::padding(src, pad) as
-/// src_mask  ->  num_return_sequences hypotheses for each of the B sources: those of beams best
-/// first, samples in the order drawn, as in transformers. There may be fewer, but at least one, if
-/// a beam search runs out of candidates in a small vocabulary or with suppressed tokens.
+/// src_mask, or (B, M, W) features of sound for a model with TransformerOptions::src_features  ->
+/// num_return_sequences hypotheses for each of the B sources: those of beams best first, samples in
+/// the order drawn, as in transformers. There may be fewer, but at least one, if a beam search runs
+/// out of candidates in a small vocabulary or with suppressed tokens.
 ///
 /// The model and all modules in it have to be in eval mode; no mode is changed. The source is
 /// encoded once; each step then processes one token per sequence. Greedy and beam search produce
@@ -43,9 +45,11 @@ struct Hypothesis {
 ///                               posenc::GenerateOptions(/*bos=*/1, /*eos=*/2).max_new_tokens(8));
 /// ```
 ///
-/// Errors: c10::ValueError for contradictory options, num_beams below 1, max_new_tokens beyond the
-/// model's max_len, tokens outside the vocabulary, an empty holder, a module in training mode, and
-/// a source without any candidate token, because its logits are NaN or all tokens are suppressed.
+/// Errors: c10::ValueError for contradictory options, those that read ids where the source is
+/// features (encoder_repetition_penalty, encoder_no_repeat_ngram_size), src of other axes,
+/// num_beams below 1, max_new_tokens beyond the model's max_len, tokens outside the vocabulary, an
+/// empty holder, a module in training mode, and a source without any candidate token, because its
+/// logits are NaN or all tokens are suppressed.
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);

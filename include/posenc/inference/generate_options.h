@@ -18,7 +18,9 @@ namespace posenc POSENC_EXPORT {
 
 /// Progress of generate().
 struct GenerateProgress {
-  int64_t step;            ///< number of tokens after the longest prefix so far
+  /// Number of tokens so far: after each prefix where a model reads prefixes at once, as frozen
+  /// ones do unless they return attention, otherwise after the longest.
+  int64_t step;
   int64_t max_new_tokens;  ///< maximum number of tokens
   int64_t finished;        ///< number of sources that are finished
   int64_t sources;         ///< number of sources

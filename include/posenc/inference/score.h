@@ -13,9 +13,10 @@ class FrozenTransformer;
 /// The log probability of each token of given targets, by teacher forcing: all tokens of a target
 /// are decoded at once.
 ///
-/// src: (B, S) ids, with AttentionMask::padding(src, pad) as src_mask; targets: B lists of ids,
-/// each with the token that begins it, such as GenerateOptions::bos_id, first  ->  B lists, one
-/// value shorter: that of token i + 1 given the source and tokens 0 .. i.
+/// src: (B, S) ids, with AttentionMask::padding(src, pad) as src_mask, or (B, M, W) features of a
+/// model with TransformerOptions::src_features; targets: B lists of ids, each with the token that
+/// begins it, such as GenerateOptions::bos_id, first  ->  B lists, one value shorter: that of token
+/// i + 1 given the source and tokens 0 .. i.
 ///
 /// The sum for the tokens of a Hypothesis, divided as GenerateOptions::length_penalty says, is its
 /// score where no setting changes scores. A call holds the logits of B targets of the longest
@@ -29,9 +30,9 @@ class FrozenTransformer;
 /// TORCH_CHECK(values[0].size() == 3);
 /// ```
 ///
-/// Errors: c10::ValueError for a model of which any module is in training mode, src that is not (B,
-/// S), another number of targets, an empty target, ids outside the vocabulary, and targets longer
-/// than max_len.
+/// Errors: c10::ValueError for a model of which any module is in training mode, src of other axes,
+/// another number of targets, an empty target, ids outside the vocabulary, and targets longer than
+/// max_len.
 std::vector<std::vector<double>> score(TransformerImpl& model, const torch::Tensor& src,
                                        const AttentionMask& src_mask,
                                        const std::vector<std::vector<int64_t>>& targets);

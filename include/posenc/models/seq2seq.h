@@ -21,7 +21,8 @@ struct Seq2SeqOrigin {
 struct Seq2SeqModel {
   Transformer model{nullptr};  ///< in eval mode
   GenerateOptions generation;  ///< from generation_config.json, otherwise from config.json
-  /// The padding id of sources: pad_token_id, or its default in the class of the configuration.
+  /// The padding id of sources: pad_token_id, or its default in the class of the configuration; -1
+  /// where a model of sound has none.
   int64_t pad;
   std::string model_type;     ///< as config.json has it
   Seq2SeqOrigin origin = {};  ///< empty for a model that was made by hand

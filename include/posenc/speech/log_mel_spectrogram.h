@@ -69,9 +69,9 @@ struct LogMelOptions {
 /// Memory is that of a copy of the samples, the result twice, and 512 frames, unless gradients are
 /// recorded.
 ///
-/// Errors: c10::ValueError for sizes below 1, n_fft below 2, numbers that are not finite; for
-/// samples that are not (B, n) in the dtype of the buffers, or not longer than n_fft / 2 and at
-/// least a hop.
+/// Errors: c10::ValueError for sizes below 1, a sampling_rate above 10,000,000, a chunk of more
+/// than 2^28 samples, n_fft below 2, numbers that are not finite; for samples that are not (B, n)
+/// in the dtype of the buffers, or not longer than n_fft / 2 and at least a hop.
 ///
 /// Source: `WhisperFeatureExtractor` (transformers 5.23.0), its float32 computation by torch;
 /// `log_mel_spectrogram` of openai-whisper.

@@ -43,7 +43,8 @@ struct RecognizerParts;
 /// Errors: those of read_waveform(), WhisperFeatureExtractor and posenc::generate();
 /// c10::ValueError for options that the model or its folder's settings do not allow: a language or
 /// a task that it lacks, timestamps without no_timestamps_token_id, words without alignment_heads,
-/// a prompt and max_new_tokens beyond max_target_positions, text without a tokenizer.
+/// a prompt and max_new_tokens beyond max_target_positions, text without a tokenizer, and an object
+/// that was moved from.
 ///
 /// Source: `WhisperGenerationMixin.generate` (transformers 5.23.0); docs/speech.md has what
 /// differs.
@@ -100,6 +101,7 @@ class SpeechRecognizer {
                                                  const Transformer& model);
   explicit SpeechRecognizer(std::shared_ptr<const speech::RecognizerParts> parts)
       : parts_(std::move(parts)) {}
+  const speech::RecognizerParts& parts() const;
 
   std::shared_ptr<const speech::RecognizerParts> parts_;
 };

@@ -26,7 +26,7 @@ struct Waveform {
 /// Errors: WeightsError, UnknownFormat for a file that is no WAV, Unsupported for another format of
 /// samples (A-law, mu-law, ADPCM) or container (RF64, FLAC, MP3, Ogg), Truncated for one that has
 /// frames fewer than it states, or shrinks while it is read, Corrupt for one without `fmt ` or
-/// `data`, with no channels, rate 0, or samples that are not finite.
+/// `data`, with no channels, a rate of 0 or above 10 MHz, or samples that are not finite.
 ///
 /// Source: Multimedia Programming Interface and Data Specifications 1.0 (IBM, Microsoft, 1991).
 Waveform read_wav(const std::string& path);
@@ -34,8 +34,9 @@ Waveform read_wav(const std::string& path);
 /// Reads an array of NumPy, float32 or float64, (n) or (C, n) with one or two channels, whose
 /// samples have `rate` Hz.
 ///
-/// Errors: c10::ValueError for a rate below 1; WeightsError for a file that is no such array, such
-/// as one of integers, whose scale it does not state, and for samples that are not finite.
+/// Errors: c10::ValueError for a rate outside [1, 10,000,000]; WeightsError for a file that is no
+/// such array, such as one of integers, whose scale it does not state, and for samples that are not
+/// finite.
 Waveform read_npy(const std::string& path, int64_t rate);
 
 /// read_wav(), or read_npy() with `npy_rate`, by the file's content.

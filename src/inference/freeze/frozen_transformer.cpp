@@ -86,7 +86,7 @@ at::Tensor decode(const TransformerModel& model, const at::Tensor& tgt, const at
 torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
                                         const AttentionMask& src_mask) const {
   const inference::FrozenScope scope;
-  const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
+  const auto model = inference::FrozenAccess::model(*this);
   inference::check_source(*model, src);
   model->stale_check.check();
   const CallThreads threads(model->call);
@@ -97,12 +97,16 @@ torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
 torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::Tensor& memory,
                                         const AttentionMask& tgt_mask,
                                         const AttentionMask& memory_mask) const {
-  const auto model = model_;
+  const auto model = inference::FrozenAccess::model(*this);
   return inference::decode(*model, tgt, memory, tgt_mask, memory_mask);
 }
 
-const TransformerOptions& FrozenTransformer::options() const { return model_->options; }
-FrozenBytes FrozenTransformer::bytes() const { return model_->stale_check.bytes(); }
+const TransformerOptions& FrozenTransformer::options() const {
+  return referred("FrozenTransformer", model_)->options;
+}
+FrozenBytes FrozenTransformer::bytes() const {
+  return inference::FrozenAccess::model(*this)->stale_check.bytes();
+}
 
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model) {
   const TransformerOptions defaults(-1, -1);

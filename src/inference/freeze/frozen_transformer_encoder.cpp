@@ -44,7 +44,7 @@ torch::Tensor FrozenTransformerEncoder::forward_with(
     const torch::Tensor& position_ids, const torch::Tensor& segments,
     std::optional<relative::Grid> grid, const torch::Tensor& kept_rows) const {
   const inference::FrozenScope scope;
-  const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
+  const auto model = inference::FrozenAccess::model(*this);
   const bool is_turned =
       kept_rows.defined() && kept_rows.dim() == 2 && !model->options.layer().batch_first();
   return inference::run(*model, x, mask,
@@ -99,9 +99,11 @@ torch::Tensor inference::run(const TransformerEncoderModel& model, const torch::
 }
 
 const TransformerEncoderOptions& FrozenTransformerEncoder::options() const {
-  return model_->options;
+  return referred("FrozenTransformerEncoder", model_)->options;
 }
-FrozenBytes FrozenTransformerEncoder::bytes() const { return model_->stale_check.bytes(); }
+FrozenBytes FrozenTransformerEncoder::bytes() const {
+  return inference::FrozenAccess::model(*this)->stale_check.bytes();
+}
 
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformerEncoder& model) {
   const TransformerEncoderOptions defaults(TransformerLayerOptions(-1, -1), -1);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/handle.h"
 #include "core/torch_internals/parts.h"
 #include "inference/freeze/embedding.h"
 #include "inference/freeze/stale_check.h"
@@ -53,14 +54,14 @@ struct FrozenAccess {
   }
   /// Keeps the model alive while a call runs: a callback may assign another one to `frozen`.
   static std::shared_ptr<const TransformerModel> model(const FrozenTransformer& frozen) {
-    return frozen.model_;
+    return referred("FrozenTransformer", frozen.model_);
   }
   static std::shared_ptr<const TransformerEncoderModel> model(
       const FrozenTransformerEncoder& frozen) {
-    return frozen.model_;
+    return referred("FrozenTransformerEncoder", frozen.model_);
   }
   static const ConvertedWeights& weights(const FrozenTransformerEncoder& frozen) {
-    return frozen.model_->weights;
+    return model(frozen)->weights;
   }
 };
 

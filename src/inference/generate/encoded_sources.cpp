@@ -2,9 +2,19 @@
 
 #include <utility>
 
+#include "core/handle.h"
 #include "inference/generate/source_memory.h"
 
 namespace posenc {
+namespace {
+
+// Throws for sources that were moved from.
+const inference::SourceMemory& of(const std::shared_ptr<const inference::SourceMemory>& memory) {
+  return *referred("EncodedSources", memory);
+}
+
+}  // namespace
+
 namespace inference {
 
 SourceMemory::SourceMemory(const TransformerOptions& options, const torch::Tensor& src)
@@ -30,6 +40,7 @@ EncodedSources::EncodedSources(std::shared_ptr<const inference::SourceMemory> me
 int64_t EncodedSources::size() const { return static_cast<int64_t>(sources_.size()); }
 
 EncodedSources EncodedSources::select(const std::vector<int64_t>& sources) const {
+  of(memory_);
   std::vector<int64_t> selected;
   for (const int64_t source : sources) {
     TORCH_CHECK_VALUE(source >= 0 && source < size(), "[EncodedSources] a source must lie in [0, ",
@@ -41,13 +52,14 @@ EncodedSources EncodedSources::select(const std::vector<int64_t>& sources) const
 
 std::vector<std::vector<Hypothesis>> EncodedSources::generate(
     const GenerateOptions& options) const {
-  SearchPlan plan = plan_search(options, memory_->src(sources_), memory_->options());
+  const inference::SourceMemory& memory = of(memory_);
+  SearchPlan plan = plan_search(options, memory.src(sources_), memory.options());
   if (plan.sources == 0) return {};
-  return memory_->search(std::move(plan), sources_);
+  return memory.search(std::move(plan), sources_);
 }
 
 torch::Tensor EncodedSources::next_logits(const std::vector<std::vector<int64_t>>& targets) const {
-  const TransformerOptions& model = memory_->options();
+  const TransformerOptions& model = of(memory_).options();
   check_targets("next_logits", targets, size(), model, /*undecoded=*/0);
   if (targets.empty()) return torch::empty({0, model.tgt_vocab()}, torch::kFloat);
   return memory_->next_logits(sources_, targets);
@@ -55,7 +67,7 @@ torch::Tensor EncodedSources::next_logits(const std::vector<std::vector<int64_t>
 
 std::vector<torch::Tensor> EncodedSources::attention(
     const std::vector<std::vector<int64_t>>& targets, const std::vector<LayerHead>& heads) const {
-  const TransformerOptions& model = memory_->options();
+  const TransformerOptions& model = of(memory_).options();
   check_targets("attention", targets, size(), model, /*undecoded=*/0);
   const int64_t most = model.decoder_num_heads().value_or(model.num_heads());
   for (const auto& [layer, head] : heads)

@@ -121,7 +121,7 @@ GenerateOptions with_callers_threads(GenerateOptions options) {
 EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tensor& src,
                               const AttentionMask& src_mask) {
   check_on_cpu("encode_sources", src);
-  check_sources("encode_sources", src);
+  check_sources("encode_sources", src, model.options());
   return inference::SourceMemory::sources(
       encoded(model, src, AttentionMaskAccess::copied(src_mask), StepSums::OfOneSource));
 }
@@ -131,6 +131,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
   check_on_cpu("generate", src);
+  check_sources("generate", src, model.options());
   SearchPlan plan = plan_search(options, src, model.options());
   if (plan.sources == 0) return {};
   return encoded(model, src, src_mask, StepSums::OfAllRows)

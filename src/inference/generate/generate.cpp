@@ -84,7 +84,7 @@ class ModelMemory final : public inference::SourceMemory {
                                       torch::kFloat);
       for (size_t one = 0; one < heads.size(); ++one)
         own[static_cast<int64_t>(one)].copy_(
-            of_layers[heads[one].first][row][heads[one].second].narrow(0, 0, length));
+            of_layers[heads[one].layer][row][heads[one].head].narrow(0, 0, length));
       found.push_back(own);
     }
     return found;
@@ -141,7 +141,7 @@ EncodedSources encode_sources(const Transformer& model, const Tensor& src,
                               const AttentionMask& src_mask) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[encode_sources] the model must not be an empty holder");
   check_eval_mode("encode_sources", *model);
-  check_sources("encode_sources", src);
+  check_sources("encode_sources", src, model->options);
   return inference::SourceMemory::sources(std::make_shared<ModelMemory>(
       model.ptr(), *model.ptr(), src, AttentionMaskAccess::copied(src_mask)));
 }
@@ -151,6 +151,7 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const Tens
                                               const GenerateOptions& options) {
   auto held = model.weak_from_this().lock();  // a callback may drop the caller's holder
   check_eval_mode("generate", model);
+  check_sources("generate", src, model.options);
   SearchPlan plan = plan_search(options, src, model.options);
   if (plan.sources == 0) return {};
   const auto sources = all_sources(plan.sources);

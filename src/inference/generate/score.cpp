@@ -17,8 +17,7 @@ using Targets = std::vector<std::vector<int64_t>>;
 
 void check_targets(const Targets& targets, const torch::Tensor& src,
                    const TransformerOptions& model) {
-  TORCH_CHECK_VALUE(src.defined() && src.dim() == 2, "[score] src must be ids (B, S). Got ",
-                    src.defined() ? src.dim() : 0, " dimensions");
+  check_sources("score", src, model);
   posenc::check_targets("score", targets, src.size(0), model, /*undecoded=*/1);
 }
 
@@ -73,10 +72,10 @@ std::vector<int64_t> decoded_tokens(const Targets& targets) {
 
 // A target that has only its first token attends to nothing.
 std::vector<ScoredTarget> with_attention(std::vector<ScoredTarget> found,
-                                         const torch::Tensor& src) {
+                                         const torch::Tensor& memory) {
   for (auto& target : found)
     if (!target.attention.defined())
-      target.attention = torch::empty({0, src.size(1)}, torch::kFloat);
+      target.attention = torch::empty({0, memory.size(1)}, torch::kFloat);
   return found;
 }
 
@@ -128,7 +127,7 @@ std::vector<ScoredTarget> score_with_attention(TransformerImpl& model, const tor
     const auto hidden = model.decoder->step(model.tgt_embedding->forward(given), cache, &attention);
     return model.final_layer->forward(hidden).contiguous();
   };
-  return with_attention(scores_of(targets, memory.device(), decode), src);
+  return with_attention(scores_of(targets, memory.device(), decode), memory);
 }
 
 std::vector<ScoredTarget> score_with_attention(const FrozenTransformer& model,
@@ -144,7 +143,7 @@ std::vector<ScoredTarget> score_with_attention(const FrozenTransformer& model,
     return inference::decode(*held, given, memory, AttentionMask::causal(), src_mask, &attention,
                              decoded_tokens(targets));
   };
-  return with_attention(scores_of(targets, torch::kCPU, decode), src);
+  return with_attention(scores_of(targets, torch::kCPU, decode), memory);
 }
 
 }  // namespace posenc

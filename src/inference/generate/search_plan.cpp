@@ -261,12 +261,14 @@ SearchPlan plan_of(const GenerateOptions& options, const torch::Tensor& src, int
 
 }  // namespace
 
-void check_sources(const char* caller, const torch::Tensor& src) {
-  TORCH_CHECK_VALUE(src.defined(), "[", caller,
-                    "] src must be ids (B, S). Got an undefined tensor");
-  const bool are_features = src.dim() == 3 && src.is_floating_point();
-  TORCH_CHECK_VALUE(src.dim() == 2 || are_features, "[", caller, "] src must be ids (B, S). Got ",
-                    src.sizes());
+void check_sources(const char* caller, const torch::Tensor& src, const TransformerOptions& model) {
+  const bool are_features = model.src_features().has_value();
+  const char* const rule = are_features ? "features (B, M, W), floating-point" : "ids (B, S)";
+  TORCH_CHECK_VALUE(src.defined(), "[", caller, "] src must be ", rule,
+                    ". Got an undefined tensor");
+  const bool fits = are_features ? src.dim() == 3 && src.is_floating_point() : src.dim() == 2;
+  TORCH_CHECK_VALUE(fits, "[", caller, "] src must be ", rule, ". Got ",
+                    are_features ? src.toString() + " " : "", src.sizes());
 }
 
 void check_targets(const char* caller, const std::vector<std::vector<int64_t>>& targets,
@@ -298,7 +300,6 @@ SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src,
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
                        int64_t max_len, int64_t most_tokens, std::optional<int64_t> uncounted) {
   TORCH_CHECK_VALUE(options.unsupported().empty(), options.unsupported());
-  check_sources("generate", src);
   auto prefixes = prefixes_of(options, src.size(0), vocab);
   check_hidden(options, src.size(0));
   int64_t longest = 1;

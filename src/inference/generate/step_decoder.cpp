@@ -291,9 +291,9 @@ Stream StepDecoder::run(const at::Tensor& ids, const StepPositions& where, RowRe
       project(part, layer.query, part.input, query + at * width, width);
     });
     for (size_t one = 0; one < wanted.size(); ++one)
-      if (wanted[one].first == i)
+      if (wanted[one].layer == i)
         weights[static_cast<int64_t>(one)].copy_(
-            memory_weights(i, wanted[one].second, bias).squeeze(1));
+            memory_weights(i, wanted[one].head, bias).squeeze(1));
     if (!wanted.empty() && i + 1 == layers) break;
     attend_memory(i, query, bias);
     each_row([&](const Stream& part, int64_t at) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "posenc/positions/sinusoid/positions.h"
@@ -45,6 +46,30 @@ torch::Tensor TargetAttention::last(int64_t count) const {
     to = std::copy((*one)->begin(), (*one)->end(), to);
   return all;
 }
+
+namespace {
+
+// The names of the settings that may suppress all tokens.
+std::string suppressing(const GenerateOptions& options) {
+  const auto& rules = options.timestamp_rules();
+  const std::pair<std::string, bool> all[] = {
+      {"suppress_tokens", !options.suppress_tokens().empty()},
+      {"begin_suppress_tokens", !options.begin_suppress_tokens().empty()},
+      {"bad_words_ids", !options.bad_words_ids().empty()},
+      {"sequence_bias", !options.sequence_bias().empty()},
+      {"no_repeat_ngram_size", options.no_repeat_ngram_size() > 0},
+      {"encoder_no_repeat_ngram_size", options.encoder_no_repeat_ngram_size() > 0},
+      {"min_length", options.min_length() > 0},
+      {"min_new_tokens", options.min_new_tokens().has_value()},
+      {"timestamp_rules of no_timestamps_id " + std::to_string(rules ? rules->no_timestamps_id : 0),
+       rules.has_value()}};
+  std::string names;
+  for (const auto& [name, is_set] : all)
+    if (is_set) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+}  // namespace
 
 std::optional<StepPositions> Search::positions(const std::vector<TargetRow>& rows) const {
   if (!plan.uncounted || (plan.longest_prefix == 1 && options().hidden_columns().empty()))
@@ -134,11 +159,16 @@ std::vector<int64_t> Search::generated(int64_t source, const std::vector<int64_t
   return {columns.begin() + prefix, columns.end()};
 }
 
-void Search::check_choice(float score, int64_t length, int64_t source) {
+void Search::check_choice(float score, int64_t length, int64_t source) const {
   constexpr double kNever = -std::numeric_limits<double>::infinity();
-  TORCH_CHECK_VALUE(score > kNever,  // false for NaN as well
-                    "[generate] token ", length, " of source ", source,
-                    " must have a logit that is a number and not suppressed");
+  if (score > kNever) return;  // false for NaN as well
+  const std::string names = suppressing(options());
+  const bool is_nan = std::isnan(score) && !options().renormalize();
+  TORCH_CHECK_VALUE(false, "[generate] token ", length, " of source ", source,
+                    " must have a logit that is a number and not suppressed. Got ",
+                    is_nan          ? "NaN"
+                    : names.empty() ? "-inf"
+                                    : "-inf, with " + names);
 }
 
 bool Search::go_on(int64_t step, int64_t finished) const {

@@ -36,8 +36,8 @@ class StepModel {
   /// Appends the tokens (R, 1) to the rows and returns the logits (R, V) of the next tokens, which
   /// the caller may overwrite.
   virtual torch::Tensor step(const torch::Tensor& tokens) = 0;
-  /// Gives the tokens of the next step other positions than those of their column. Only a model
-  /// with SearchPlan::uncounted has to follow.
+  /// Gives the tokens of the next step other positions than those of their column: in a search
+  /// with SearchPlan::uncounted.
   virtual void set_positions(const StepPositions& /*positions*/) {}
   /// Replaces row r with row `rows`[r], a row of the same source; rows: (R) int64, on the CPU.
   /// Fewer rows than before means that some sources have been removed, or of prompts also some of
@@ -86,17 +86,18 @@ struct SearchPlan {
 /// 0 .. count - 1.
 std::vector<int64_t> all_sources(int64_t count);
 
-/// Throws c10::ValueError unless `src` has the shape of ids (B, S) or features (B, M, frames).
-void check_sources(const char* caller, const torch::Tensor& src);
+/// Throws c10::ValueError unless `src` has the axes of what a model with these options encodes: ids
+/// (B, S), or features (B, M, W).
+void check_sources(const char* caller, const torch::Tensor& src, const TransformerOptions& model);
 
 /// Throws c10::ValueError for targets that do not fit a model and its sources; it does not decode
 /// the last `undecoded` tokens of each.
 void check_targets(const char* caller, const std::vector<std::vector<int64_t>>& targets,
                    int64_t sources, const TransformerOptions& model, int64_t undecoded);
 
-/// Throws the errors that generate() documents for its options, sources (B, S), or features (B, M,
-/// frames), and the model's sizes. `max_len` bounds the length where the options name none,
-/// `most_tokens` any.
+/// Throws the errors that generate() documents for its options, for as many sources as `src` has
+/// rows, ids (B, S) or a tensor of more axes for features, and for the model's sizes. `max_len`
+/// bounds the length where the options name none, `most_tokens` any.
 SearchPlan plan_search(const GenerateOptions& options, const torch::Tensor& src, int64_t vocab,
                        int64_t max_len, int64_t most_tokens,
                        std::optional<int64_t> uncounted = std::nullopt);
@@ -159,7 +160,7 @@ struct Search {
   std::vector<int64_t> generated(int64_t source, const std::vector<int64_t>& columns) const;
   /// `score` is that of the best candidate for the `length`-th token of a source. Throws
   /// c10::ValueError if there is none: the logits are NaN, or all are -inf.
-  static void check_choice(float score, int64_t length, int64_t source);
+  void check_choice(float score, int64_t length, int64_t source) const;
   /// Calls the caller's progress function after a step of the decoder, unless a prefix is still
   /// being read, and checks the model after it and after the stopping criteria. Returns false if
   /// the search should stop.

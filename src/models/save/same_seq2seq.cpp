@@ -1,11 +1,13 @@
 #include <c10/util/Exception.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/config/settings.h"
 #include "models/save/same.h"
+#include "posenc/positions/sinusoid/preset.h"
 #include "posenc/transformer/transformer.h"
 
 namespace posenc {
@@ -65,6 +67,14 @@ NumberedOptions numbers_of(const TransformerOptions& o) {
   return all;
 }
 
+// With the sinusoid that the embeddings have where none is set.
+std::optional<AudioEmbeddingsOptions> with_sinusoid(
+    std::optional<AudioEmbeddingsOptions> features) {
+  if (features && !features->learned_positions() && !features->sinusoid())
+    features->sinusoid(preset("hf_whisper", features->d_model()));
+  return features;
+}
+
 }  // namespace
 
 void check_same(const TransformerOptions& saved, const TransformerOptions& expected,
@@ -80,7 +90,8 @@ void check_same(const TransformerOptions& saved, const TransformerOptions& expec
     TORCH_CHECK_VALUE(is_same, config.where(), name, " of the model must be that of model_type ",
                       type, " with its settings. Got another");
   };
-  check("src_features", saved.src_features() == expected.src_features());
+  check("src_features",
+        with_sinusoid(saved.src_features()) == with_sinusoid(expected.src_features()));
   check("relative", saved.relative() == expected.relative());
   check("decoder_relative", saved.decoder_relative() == expected.decoder_relative());
   check("alibi", saved.alibi() == expected.alibi());

@@ -1,32 +1,31 @@
 #include "posenc/positions/nn/audio_embeddings.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/gelu.h>
 
 #include <ostream>
 
 #include "core/check.h"
 #include "core/print_fields.h"
-#include "core/torch_internals/cpu_generator.h"
-#include "posenc/core/skip_init.h"
 #include "posenc/positions/functional/positional_encoding.h"
 #include "posenc/positions/sinusoid/preset.h"
 #include "positions/nn/audio_embeddings_internals.h"
+#include "positions/nn/convolution.h"
 
 namespace posenc {
 namespace {
 
 constexpr const char* kAudioEmbeddings = "AudioEmbeddings";
 
-// Conv1d draws its weights when it is made. Under SkipInit numbers are drawn after that as if it
-// had not.
 torch::nn::Conv1d convolution(int64_t in, int64_t width, int64_t stride) {
-  using namespace torch_internals;
-  const auto options = torch::nn::Conv1dOptions(in, width, 3).stride(stride).padding(1);
-  if (!SkipInit::is_active()) return torch::nn::Conv1d(options);
-  const EngineState before = CpuGenerator(default_cpu_generator()).engine();
-  torch::nn::Conv1d conv(options);
-  CpuGenerator(default_cpu_generator()).set_engine(before);
-  return conv;
+  return make_convolution(torch::nn::Conv1dOptions(in, width, 3).stride(stride).padding(1));
+}
+
+// Whether autocast gives a convolution of these features its dtype, whatever theirs is.
+bool autocasts(const torch::Tensor& features) {
+  return features.defined() && features.is_floating_point() &&
+         features.scalar_type() != torch::kDouble &&
+         at::autocast::is_autocast_enabled(features.device().type());
 }
 
 }  // namespace
@@ -85,7 +84,9 @@ void AudioEmbeddingsImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor AudioEmbeddingsImpl::forward(const torch::Tensor& input_features) {
-  check_features(kAudioEmbeddings, input_features, options, conv1->weight.scalar_type());
+  check_features(
+      kAudioEmbeddings, input_features, options,
+      autocasts(input_features) ? input_features.scalar_type() : conv1->weight.scalar_type());
   const torch::Tensor narrow = at::gelu(conv1->forward(input_features));
   const torch::Tensor x = at::gelu(conv2->forward(narrow)).transpose(1, 2);  // (B, W / 2, D)
   const torch::Tensor& table =

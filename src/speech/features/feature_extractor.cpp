@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "speech/features/feature_stream.h"
 #include "weights/common/file.h"
 #include "weights/common/json.h"
 
@@ -25,6 +26,15 @@ struct FeatureSettings {
   json object;
   std::string place;
 
+  // Throws the errors of these options, which are its settings.
+  void check(const LogMelOptions& options) const {
+    try {
+      speech::check_options(options);
+    } catch (const c10::ValueError& error) {
+      const std::string what = error.what_without_backtrace();
+      TORCH_CHECK_VALUE(false, "[", kCaller, "] ", place, what.substr(what.find("] ") + 2));
+    }
+  }
   [[noreturn]] void refuse(const char* name, const char* rule) const {
     TORCH_CHECK_VALUE(false, "[", kCaller, "] ", place, name, " must be ", rule, ". Got ",
                       io::shown(object[name]));
@@ -80,14 +90,16 @@ LogMelOptions log_mel_options_from_hf(const std::string& folder) {
   const LogMelOptions usual;
   settings.expect("feature_extractor_type", "WhisperFeatureExtractor");
   settings.expect("padding_side", "right");
-  return LogMelOptions()
-      .feature_size(settings.size("feature_size", usual.feature_size()))
+  LogMelOptions options;
+  options.feature_size(settings.size("feature_size", usual.feature_size()))
       .sampling_rate(settings.size("sampling_rate", usual.sampling_rate()))
       .hop_length(settings.size("hop_length", usual.hop_length()))
       .n_fft(settings.size("n_fft", usual.n_fft()))
       .chunk_length(settings.size("chunk_length", usual.chunk_length()))
       .padding_value(settings.real("padding_value", usual.padding_value()))
       .dither(settings.real("dither", usual.dither()));
+  settings.check(options);
+  return options;
 }
 
 SpeechFeatures WhisperFeatureExtractor::extract(const Waveform& waveform) const {

@@ -10,6 +10,8 @@
 
 namespace posenc::speech {
 
+/// Throws c10::ValueError for options that LogMelSpectrogram refuses.
+void check_options(const LogMelOptions& options);
 /// The frames of a sound, of which there is one. Throws c10::ValueError for too few samples.
 int64_t frames_of_samples(const LogMelOptions& options, int64_t samples);
 /// (B, M, frames): the logarithms of the energies in `padded`, a sound that was continued by n_fft

@@ -19,6 +19,7 @@
 #include "core/check.h"
 #include "core/print_fields.h"
 #include "speech/features/feature_stream.h"
+#include "speech/sound/rate.h"
 
 namespace posenc {
 namespace {
@@ -58,24 +59,6 @@ at::Tensor mel_filters(const LogMelOptions& o) {
   return filters;
 }
 
-void check_options(const LogMelOptions& o) {
-  constexpr const char* kName = "LogMelSpectrogram";
-  constexpr int64_t kMostSamples = int64_t{1} << 31;
-  check_positive(kName, "feature_size", o.feature_size());
-  check_positive(kName, "sampling_rate", o.sampling_rate());
-  check_positive(kName, "hop_length", o.hop_length());
-  check_positive(kName, "chunk_length", o.chunk_length());
-  TORCH_CHECK_VALUE(o.n_fft() >= 2, "[LogMelSpectrogram] n_fft must be at least 2. Got ",
-                    o.n_fft());
-  TORCH_CHECK_VALUE(o.chunk_length() <= kMostSamples / o.sampling_rate(),
-                    "[LogMelSpectrogram] chunk_length * sampling_rate must be at most ",
-                    kMostSamples, ". Got ", o.chunk_length(), " * ", o.sampling_rate());
-  TORCH_CHECK_VALUE(std::isfinite(o.padding_value()),
-                    "[LogMelSpectrogram] padding_value must be finite. Got ", o.padding_value());
-  TORCH_CHECK_VALUE(std::isfinite(o.dither()), "[LogMelSpectrogram] dither must be finite. Got ",
-                    o.dither());
-}
-
 void check_samples(const at::Tensor& samples, at::ScalarType dtype) {
   TORCH_CHECK_VALUE(samples.defined() && samples.dim() == 2,
                     "[LogMelSpectrogram] samples must be (B, n). Got ",
@@ -92,7 +75,7 @@ LogMelSpectrogramImpl::LogMelSpectrogramImpl(LogMelOptions options_) : options(o
 }
 
 void LogMelSpectrogramImpl::reset() {
-  check_options(options);
+  speech::check_options(options);
   filters = register_buffer("filters", mel_filters(options));
   window = register_buffer("window", at::hann_window(options.n_fft(), at::kFloat));
 }
@@ -119,6 +102,24 @@ torch::Tensor LogMelSpectrogramImpl::forward(const torch::Tensor& samples) {
 }
 
 namespace speech {
+
+void check_options(const LogMelOptions& o) {
+  constexpr const char* kName = "LogMelSpectrogram";
+  constexpr int64_t kMostSamples = int64_t{1} << 28;
+  check_positive(kName, "feature_size", o.feature_size());
+  sound::check_rate(kName, "sampling_rate", o.sampling_rate());
+  check_positive(kName, "hop_length", o.hop_length());
+  check_positive(kName, "chunk_length", o.chunk_length());
+  TORCH_CHECK_VALUE(o.n_fft() >= 2, "[LogMelSpectrogram] n_fft must be at least 2. Got ",
+                    o.n_fft());
+  TORCH_CHECK_VALUE(o.chunk_length() <= kMostSamples / o.sampling_rate(),
+                    "[LogMelSpectrogram] chunk_length * sampling_rate must be at most ",
+                    kMostSamples, ". Got ", o.chunk_length(), " * ", o.sampling_rate());
+  TORCH_CHECK_VALUE(std::isfinite(o.padding_value()),
+                    "[LogMelSpectrogram] padding_value must be finite. Got ", o.padding_value());
+  TORCH_CHECK_VALUE(std::isfinite(o.dither()), "[LogMelSpectrogram] dither must be finite. Got ",
+                    o.dither());
+}
 
 int64_t frames_of_samples(const LogMelOptions& o, int64_t samples) {
   const int64_t least = std::max(o.n_fft() / 2 + 1, o.hop_length() + o.n_fft() % 2);

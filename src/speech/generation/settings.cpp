@@ -87,9 +87,17 @@ std::vector<LayerHead> layer_heads(const Settings& settings, const ModelSizes& s
     if (!pair.is_array() || pair.size() != 2 || !is_below(pair[0], sizes.decoder_layers) ||
         !is_below(pair[1], sizes.decoder_heads))
       settings.refuse(name, rule, pair);
-    heads.emplace_back(pair[0].get<int64_t>(), pair[1].get<int64_t>());
+    heads.push_back({.layer = pair[0].get<int64_t>(), .head = pair[1].get<int64_t>()});
   }
   return heads;
+}
+
+int64_t median_width(const Settings& config) {
+  constexpr const char* name = "median_filter_width";
+  constexpr int64_t kMost = 1 << 20;
+  const int64_t width = config.integer(name, 7, 1, kMost);
+  if (width % 2 == 0) config.refuse(name, "must be odd");
+  return width;
 }
 
 // One, or a list of one for each sound.
@@ -257,7 +265,8 @@ RecognitionSettings recognition_settings(Settings settings, const Settings& conf
   if (overrides.contains("is_multilingual") && !settings.has("is_multilingual"))
     settings.refuse("is_multilingual", "must be in the folder for another to replace it");
   const Settings own = replaced_settings(std::move(settings), overrides, kNames);
-  RecognitionSettings result;
+  own.token_if("decoder_start_token_id", sizes.vocab);  // throws for a list, one for each sound
+  RecognitionSettings result = {.given = own};
   result.vocab = sizes.vocab;
   result.max_positions = sizes.max_target_positions;
   if (own.integer("num_return_sequences", 1, kMost) != 1)
@@ -273,7 +282,10 @@ RecognitionSettings recognition_settings(Settings settings, const Settings& conf
   if (result.language.empty() && !result.task)
     result.forced = forced_tokens(own.has("forced_decoder_ids") ? own : config, sizes.vocab);
   read_timestamps(own, result);
-  if (words) result.alignment_heads = layer_heads(own, sizes);
+  if (words) {
+    result.alignment_heads = layer_heads(own, sizes);
+    result.median_width = median_width(config);
+  }
   read_thresholds(own, result);
   read_prompt(own, sizes, result);
   if (own.has("seed")) {

@@ -24,6 +24,7 @@ struct Attempt {
 
 /// What a call of transformers' generate() for Whisper does, by the folder's settings and its own.
 struct RecognitionSettings {
+  Settings given;                        ///< both
   int64_t vocab = 0, max_positions = 0;  ///< the model's
   std::vector<Attempt> attempts;
   int64_t pad = -1;                     ///< is no token of a prefix that continues a text; -1: none
@@ -43,7 +44,8 @@ struct RecognitionSettings {
 
   std::optional<bool> timestamps;          ///< return_timestamps of the call
   bool folder_has_timestamps = false;      ///< and of the folder
-  std::vector<LayerHead> alignment_heads;  ///< for words
+  std::vector<LayerHead> alignment_heads;  ///< for words, and median_filter_width
+  int64_t median_width = 1;
 
   Tokens prompt;
   bool keeps_prompt = false;  ///< with conditions: in each window

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/check.h"
+#include "speech/sound/rate.h"
 #include "speech/sound/sound_file.h"
 
 namespace posenc::sound {
@@ -86,7 +86,7 @@ std::unique_ptr<MonoSamples> mono_samples(const Waveform& sound) {
 }
 
 std::unique_ptr<MonoSamples> mono_samples(const std::string& path, int64_t npy_rate) {
-  check_positive("read_waveform", "npy_rate", npy_rate);
+  check_rate("read_waveform", "npy_rate", npy_rate);
   return io::in_context("read_waveform", path,
                         [&] { return std::make_unique<OfFile>(path, npy_rate); });
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "speech/sound/rate.h"
 #include "speech/sound/sound_file.h"
 
 namespace posenc::sound {
@@ -111,6 +112,7 @@ Format read_format(std::string_view chunk) {
   };
   check(channels > 0, "must have at least one channel. Got ", channels);
   check(rate > 0, "must have a rate of at least 1 Hz. Got ", rate);
+  check(rate <= kMostRate, "must have a rate of at most 10 MHz. Got ", rate);
   check(block == channels * bytes_of(*type),
         "must have frames of as many bytes as its channels have. Got ", block);
   return {*type, channels, rate};

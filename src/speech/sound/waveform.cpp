@@ -2,7 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "core/check.h"
+#include "speech/sound/rate.h"
 #include "speech/sound/sound_file.h"
 
 namespace posenc {
@@ -26,7 +26,7 @@ Waveform read_wav(const std::string& path) {
 }
 
 Waveform read_npy(const std::string& path, int64_t rate) {
-  check_positive("read_npy", "rate", rate);
+  sound::check_rate("read_npy", "rate", rate);
   return io::in_context("read_npy", path, [&] {
     const io::InputFile file(path);
     return read(file, sound::find_npy(file), rate);
@@ -34,7 +34,7 @@ Waveform read_npy(const std::string& path, int64_t rate) {
 }
 
 Waveform read_waveform(const std::string& path, int64_t npy_rate) {
-  check_positive("read_waveform", "npy_rate", npy_rate);
+  sound::check_rate("read_waveform", "npy_rate", npy_rate);
   return io::in_context("read_waveform", path, [&] {
     const io::InputFile file(path);
     return sound::is_npy(file) ? read(file, sound::find_npy(file), npy_rate) : read_wav(file);

@@ -56,10 +56,15 @@ std::vector<TranscriptWord> words_of(const Tokenizer& tokenizer, const std::vect
                                      int64_t first_timestamp, const std::string& language) {
   const auto special = tokenizer.special_token_ids();
   const std::set<int64_t> specials(special.begin(), special.end());
+  // Some files have special tokens that the folder's other files do not name.
+  const auto is_left_out = [&](int64_t token) {
+    return specials.contains(token) ||
+           (tokenizer.decode({token}).empty() && !tokenizer.decode({token}, false).empty());
+  };
   std::vector<int64_t> text;
   std::vector<std::pair<double, double>> spans;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] >= first_timestamp || specials.contains(tokens[i])) continue;
+    if (tokens[i] >= first_timestamp || is_left_out(tokens[i])) continue;
     text.push_back(tokens[i]);
     spans.emplace_back(rounded(i == 0 ? before : times[i - 1]), rounded(times[i]));
   }

@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "core/print_fields.h"
 #include "posenc/transformer/layers/convolution_neck.h"
+#include "positions/nn/convolution.h"
 
 namespace posenc {
 
@@ -15,7 +16,7 @@ void ConvolutionNeckImpl::reset() {
   check_positive("ConvolutionNeck", "channels", options.channels());
   const int64_t channels = options.channels();
   const auto conv = [&](int64_t in, int64_t size) {
-    return torch::nn::Conv2d(
+    return make_convolution(
         torch::nn::Conv2dOptions(in, channels, size).padding(size / 2).bias(false));
   };
   const auto own_norm = [&] {

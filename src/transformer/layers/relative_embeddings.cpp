@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "posenc/core/skip_init.h"
+#include "positions/nn/convolution.h"
 #include "transformer/functional/drop.h"
 #include "transformer/layers/layer_parts.h"
 
@@ -64,9 +65,9 @@ void ConvolutionBesideImpl::reset() {
                     "] conv_kernel_size must be odd and positive. Got ", size);
   TORCH_CHECK_VALUE(own.conv_groups() > 0 && width % own.conv_groups() == 0, "[", kConvolution,
                     "] conv_groups must divide d_model ", width, ". Got ", own.conv_groups());
-  conv = register_module("conv", torch::nn::Conv1d(torch::nn::Conv1dOptions(width, width, size)
-                                                       .padding(size / 2)
-                                                       .groups(own.conv_groups())));
+  conv = register_module("conv", make_convolution(torch::nn::Conv1dOptions(width, width, size)
+                                                      .padding(size / 2)
+                                                      .groups(own.conv_groups())));
   norm = register_module("norm", make_norm(options));
   dropout = register_module("dropout", torch::nn::Dropout(dropouts_of(options).output));
 }

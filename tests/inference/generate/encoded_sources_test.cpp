@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "inference/models.h"
+#include "posenc/inference/score.h"
 #include "support/search_reference.h"
 #include "transformer/tiny.h"
 
@@ -175,7 +176,7 @@ TEST(EncodedSources, AttentionIsThatOfEachHead) {
       const auto targets = any_targets(dice, src.size(0));
       std::vector<LayerHead> wanted;
       for (int64_t i = dice(1, 4); i > 0; --i)
-        wanted.emplace_back(dice(0, layers - 1), dice(0, heads - 1));
+        wanted.push_back({.layer = dice(0, layers - 1), .head = dice(0, heads - 1)});
       for (const auto& mask : masks_of(src, common_heads(model->options))) {
         with_both(model, src, mask, [&](const EncodedSources& sources) {
           const auto got = sources.attention(targets, wanted);
@@ -362,8 +363,12 @@ TEST(EncodedSources, MayBeFeatures) {
   });
   EXPECT_ERROR(encode_sources(freeze(model), src.narrow(2, 0, 10)), c10::ValueError,
                "features must be (B, 5, 12)");
-  EXPECT_ERROR(encode_sources(freeze(model), torch::zeros({2, 4}, torch::kLong)), c10::ValueError,
-               "Got [2, 4]");
+  const auto ids = torch::zeros({2, 4}, torch::kLong);
+  constexpr const char* kRule = "src must be features (B, M, W), floating-point. Got CPULongType [";
+  EXPECT_ERROR(encode_sources(freeze(model), ids), c10::ValueError, kRule);
+  EXPECT_ERROR(generate(model, ids, options), c10::ValueError, kRule);
+  EXPECT_ERROR(generate(tiny_model(), src, options), c10::ValueError,
+               "[generate] src must be ids (B, S). Got [3, 5, 12]");
 }
 
 TEST(EncodedSources, ServeThreads) {
@@ -461,6 +466,39 @@ TEST(EncodedSourcesErrors, NameWhatIsWrong) {
   const torch::NoGradGuard no_grad;
   model->final_layer->effective_weight().mul_(2.0);
   EXPECT_ERROR(frozen.next_logits({{1}, {1}}), c10::Error, "freeze");
+}
+
+TEST(EncodedSourcesErrors, NameWhatWasMovedFrom) {
+  Dice dice(13);
+  const auto model = any_model(dice, 13);
+  const auto src = any_ids(dice, 2, 5, false);
+  const auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(2);
+  auto sources = encode_sources(model, src);
+  const auto other = std::move(sources);
+  EXPECT_EQ(other.size(), 2);
+  constexpr const char* kSources = "[EncodedSources] must refer to a model. Got an object that was";
+  EXPECT_ERROR(sources.select({0}), c10::ValueError, kSources);
+  EXPECT_ERROR(sources.generate(options), c10::ValueError, kSources);
+  EXPECT_ERROR(sources.next_logits({}), c10::ValueError, kSources);
+  EXPECT_ERROR(sources.attention({}, {}), c10::ValueError, kSources);
+  EXPECT_EQ(sources.size(), 0);
+  auto frozen = freeze(model);
+  const auto held = std::move(frozen);
+  const auto refused = [](const auto& call) {
+    EXPECT_ERROR(call(), c10::ValueError,
+                 "[FrozenTransformer] must refer to a model. Got an object that was moved from");
+  };
+  refused([&] { frozen.encode(src); });
+  refused([&] { frozen.decode(src, held.encode(src)); });
+  refused([&] { frozen.options(); });
+  refused([&] { frozen.bytes(); });
+  refused([&] { generate(frozen, src, options); });
+  refused([&] { encode_sources(frozen, src); });
+  refused([&] { score(frozen, src, {}, {{1}, {1}}); });
+  auto encoder = freeze(model->encoder);
+  const auto kept = std::move(encoder);
+  EXPECT_ERROR(encoder.forward(held.encode(src)), c10::ValueError,
+               "[FrozenTransformerEncoder] must refer to a model. Got an object that was moved");
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 namespace posenc {
 namespace {
 
+using testing::kTinyFrames, testing::tiny_hearing, testing::tiny_model, testing::tiny_sounds;
 using testing::tiny;
-using testing::tiny_model;
 using Tokens = std::vector<int64_t>;
 
 constexpr int64_t kStart = 1, kLast = 2;
@@ -136,6 +136,34 @@ TEST(TargetAttention, BeginsAfterThePrefix) {
       }
     }
   });
+}
+
+// Features of sound have half as many positions as frames.
+TEST(TargetAttention, OfScoresMayBeToFeatures) {
+  const torch::NoGradGuard no_grad;
+  auto model = tiny_model(tiny_hearing());
+  const auto src = tiny_sounds(3);
+  const std::vector<Tokens> targets = {{1, 4, 5, 2}, {1}, {1, 6, 3}};
+  const auto check = [&](auto&& subject) {
+    const auto values = score(subject, src, {}, targets);
+    const auto scored = score_with_attention(subject, src, {}, targets);
+    for (size_t b = 0; b < targets.size(); ++b) {
+      const auto row = static_cast<int64_t>(b), count = std::ssize(targets[b]) - 1;
+      const auto tgt = torch::tensor(targets[b]).unsqueeze(0);
+      const auto all =
+          model->forward(src.narrow(0, row, 1), tgt, {}, AttentionMask::causal())[0].log_softmax(1);
+      ASSERT_EQ(std::ssize(values[b]), count);
+      for (int64_t i = 0; i < count; ++i) {
+        EXPECT_NEAR(values[b][i], all[i][targets[b][i + 1]].item<double>(), 1e-5);
+        EXPECT_NEAR(scored[b].log_probabilities[i], values[b][i], 1e-5);
+      }
+      EXPECT_EQ(scored[b].attention.sizes(), (torch::IntArrayRef{count, kTinyFrames / 2}));
+    }
+    EXPECT_ERROR(score(subject, torch::zeros({3, 4}, torch::kLong), {}, targets), c10::ValueError,
+                 "[score] src must be features (B, M, W), floating-point. Got CPULongType [3, 4]");
+  };
+  check(*model);
+  check(freeze(model));
 }
 
 // Of targets without tokens too, whatever the default dtype is.

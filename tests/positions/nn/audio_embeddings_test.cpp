@@ -6,6 +6,7 @@
 
 #include "posenc/positions/sinusoid/preset.h"
 #include "posenc/positions/sinusoid/table.h"
+#include "support/autocast.h"
 #include "support/compare.h"
 
 namespace posenc {
@@ -88,6 +89,20 @@ TEST(AudioEmbeddings, RefuseOtherFeatures) {
   refused({}, "Got an undefined tensor");
   EXPECT_ERROR(embeddings->forward(torch::zeros({2, kBins, kFrames}, torch::kDouble)),
                c10::TypeError, "features must have the dtype of the weights, Float. Got Double");
+}
+
+// As a convolution of LibTorch does.
+TEST(AudioEmbeddings, TakeEachDtypeThatAutocastConverts) {
+  torch::manual_seed(3);
+  AudioEmbeddings embeddings(small_audio());
+  const auto features = sounds().to(torch::kBFloat16);
+  EXPECT_ERROR(embeddings->forward(features), c10::TypeError, "Got BFloat16");
+  const testing::Autocast autocast;
+  const auto expected = embeddings->forward(features.to(torch::kFloat));
+  EXPECT_TRUE(bit_equal(embeddings->forward(features), expected));
+  EXPECT_EQ(embeddings->forward(features.to(torch::kHalf)).scalar_type(), expected.scalar_type());
+  EXPECT_ERROR(embeddings->forward(features.to(torch::kDouble)), c10::TypeError, "Got Double");
+  EXPECT_ERROR(embeddings->forward(features.to(torch::kLong)), c10::TypeError, "Got Long");
 }
 
 TEST(AudioEmbeddings, RefuseOtherSizes) {

@@ -60,8 +60,8 @@ struct AudioEmbeddingsOptions {
 /// a trained table.
 ///
 /// Errors: c10::ValueError for features of another shape; c10::TypeError for another dtype than
-/// that of the weights; at construction, c10::ValueError for sizes that are not positive and an odd
-/// number of frames, and those of the sinusoid.
+/// that of the weights, unless autocast converts both; at construction, c10::ValueError for sizes
+/// that are not positive and an odd number of frames, and those of the sinusoid.
 ///
 /// Source: `WhisperEncoder` in transformers 5.23.
 class AudioEmbeddingsImpl : public Cloneable<AudioEmbeddingsImpl> {

@@ -13,6 +13,7 @@
 #include "core/check.h"
 #include "models/sentence/stages/stage_kind.h"
 #include "posenc/core/cloneable.h"
+#include "positions/nn/convolution.h"
 
 namespace posenc::stages {
 namespace {
@@ -27,7 +28,7 @@ class CNNModule : public Cloneable<CNNModule>, public StageModule {
     torch::nn::ModuleList convolutions;
     for (std::size_t i = 0; i < stage_.kernel_sizes.size(); ++i) {
       const int64_t kernel = stage_.kernel_sizes[i];
-      convolutions->push_back(torch::nn::Conv1d(
+      convolutions->push_back(make_convolution(
           torch::nn::Conv1dOptions(stage_.in_embedding_dimension, stage_.out_channels, kernel)
               .stride(stage_.stride_sizes.empty() ? 1 : stage_.stride_sizes[i])
               .padding((kernel - 1) / 2)));
