@@ -121,6 +121,7 @@ def decoders() -> str:
 
 
 FEATURES = {"wav2vec2-conformer"}  # encoders that have no embeddings
+OF_TEXT = {"embedding_gemma2": "embedding_gemma2_text", "t5gemma": "t5_gemma_module"}  # which have these inside
 
 
 def models_of_text() -> str:
@@ -138,13 +139,14 @@ def pairs_of_encoders() -> set[str]:
 def of_images() -> list[str]:
     """The encoders that have neither embeddings of token ids, nor a text model, nor features as input."""
     texts = {name for entry in listing("--embeddings") for name in entry["model_types"]}
-    return sorted(set(encoder_types()) - texts - pairs_of_encoders() - FEATURES)
+    return sorted(set(encoder_types()) - texts - pairs_of_encoders() - FEATURES - set(OF_TEXT))
 
 
 def encoders() -> str:
     rows, rest = [], set(encoder_types())
     for entry in listing("--embeddings"):
-        types = [name for name in entry["model_types"] if name in rest]
+        inside = [name for name, own in OF_TEXT.items() if own in entry["model_types"]]
+        types = sorted(name for name in entry["model_types"] + inside if name in rest)
         rest -= set(types)
         rows += [(f"`{entry['name']}`", code(types))] if types else []
     rows += [("of images", code(of_images())), ("of features", code(sorted(rest & FEATURES))),

@@ -22,7 +22,7 @@ FLAGS = ("_remove_final_layer_norm", "alibi", "apply_residual_connection_post_la
          "slow_but_exact", "tie_word_embeddings", "use_bias", "use_parallel_residual", "use_qk_norm", "use_qkv_bias", "use_sliding_window")  # fmt: skip
 NUMBERS = {
     "attention_multiplier": [0.05, 0.5, 1.0], "attn_logit_softcapping": [None, 0.7, 5.0], "clip_qkv": [None, 0.05, 0.4],
-    "embedding_multiplier": [0.3, 1.0, 12.0], "final_logit_softcapping": [None, 0.5, 3.0], "layer_norm_eps": [1e-12, 1e-5, 1e-3],
+    "embedding_multiplier": [0.3, 1.0, 12.0], "final_logit_softcapping": [None, 30.0, 3.0], "layer_norm_eps": [1e-12, 1e-5, 1e-3],
     "layer_norm_epsilon": [1e-12, 1e-5, 1e-3], "logit_scale": [0.0625, 0.5, 3.0], "logits_scaling": [0.25, 1.0, 8.0],
     "norm_eps": [1e-6, 1e-5, 1e-3], "norm_epsilon": [1e-6, 1e-5, 1e-3], "num_ln_in_parallel_attn": [None, 1, 2],
     "query_pre_attn_scalar": [1, 24, 256], "residual_multiplier": [0.22, 1.0, 1.7], "rms_norm_eps": [1e-8, 1e-6, 1e-5, 1e-3],

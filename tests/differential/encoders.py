@@ -639,6 +639,10 @@ def defines_pooled(given: dict, kind_name: str) -> bool:
     return mask is None or kind_name not in ("clip", "clip_text_model", "clipseg", "clipseg_text_model") or bool(mask[:, 0].all())
 
 
+# Falcon's eager attention adds ALiBi twice; the other of these two is causal without padding, whatever is_causal is.
+ATTENTIONS = {"falcon": "sdpa", "nemotron": "eager", "stablelm": "eager"}
+
+
 def has_rows_of_padding(base, dialect: str) -> bool:
     """Whether the rows of padding are those of the library too, by its default attention."""
     return dialect == "features" and base.config._attn_implementation == "sdpa"
@@ -660,9 +664,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
         chosen["is_encoder_decoder"] = head != kind.model
     config = getattr(transformers, kind.config)(**chosen)
     cls = getattr(transformers, head)
-    # Falcon's eager attention adds ALiBi twice; the other of these two is causal without padding, whatever is_causal is.
-    fixed = {"falcon": "sdpa", "nemotron": "eager", "stablelm": "eager"}.get(kind_name)
-    config._attn_implementation = fixed or (draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager")
+    config._attn_implementation = ATTENTIONS.get(kind_name) or (draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager")
     model = cls(config).eval()
     spread = draw.choice(SPREADS.get(kind_name, [0.05, 0.3]))
     for parameter in (own for name, own in model.named_parameters() if "embed_positions" not in name or kind_name != "roformer"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from encoders import ACTIVATIONS, KINDS, ROTATING, SPREADS, inputs_of, more_for, off_by, saved, settings
+from encoders import ACTIVATIONS, ATTENTIONS, KINDS, ROTATING, SPREADS, inputs_of, more_for, off_by, saved, settings
 from harness import Case, Draw, Failure, Programs
 from saved import renamed
 
@@ -18,7 +18,7 @@ ENDINGS = ["ForSequenceClassification", "ForTokenClassification", "ForQuestionAn
            "ForImageClassification", "ForQuestionAnsweringSimple", "ForMultipleChoice"]  # fmt: skip
 WITHOUT = {"splinter", "electra/ForPreTraining", "flaubert/ForQuestionAnswering", "xlm/ForQuestionAnswering",
            "xlnet/ForQuestionAnswering"}  # fmt: skip  # heads that posenc refuses by name
-PADS_RIGHT = (*ROTATING, "alibi", "decoder")  # dialects, where a row of padding may see no token
+PADS_RIGHT = (*ROTATING, "alibi", "decoder", "t5gemma")  # dialects, where a row of padding may see no token
 WITH_CHOICES = ("deberta-v2", "xlnet")
 IMAGES = ("vision", "dino", "swin", "pair")
 IN_GROUPS = ("convbert", "squeezebert")  # the gradients of whose layers are not those of layers in groups
@@ -32,7 +32,7 @@ def heads() -> list[tuple[str, str]]:
 
     found = []
     for kind_name, kind in KINDS.items():
-        if kind.dialect in ("clip", "features", "sam", "t5gemma") or kind_name in WITHOUT:
+        if kind.dialect in ("clip", "features", "sam") or kind_name in WITHOUT:
             continue
         if kind.dialect == "dpr":
             found.append((kind_name, "DPRReader"))
@@ -57,6 +57,8 @@ def drawn_config(draw: Draw, kind_name: str, head: str):
         chosen |= {"decoder_start_token_id": draw.randint(0, chosen["vocab_size"] - 1), "id2label": {i: f"label {i}" for i in range(labels)}}
     if kind_name == "dpr":  # whose reader has no rows of another width
         chosen["projection_dim"] = draw.choice([0, chosen["hidden_size"]])
+    if kind_name == "t5gemma":  # a head on the encoder alone
+        chosen["is_encoder_decoder"] = False
     if kind_name == "ultrabert":
         chosen["classifier_pooling"] = draw.choice(["cls", "mean"])
     if kind_name == "mpnet":
@@ -151,7 +153,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, head: str, number: int) 
     if how != "shards" and kind_name != "dpr" and draw.coin(0.15):  # whose class has its head there too
         without_prefix(folder, model.base_model_prefix)
         how += " without a prefix"
-    model = cls.from_pretrained(folder).eval()
+    model = cls.from_pretrained(folder, attn_implementation=ATTENTIONS.get(kind_name)).eval()
     has_types = any("token_type_embeddings" in name for name in model.state_dict())
     dialect, of_inputs = KINDS[kind_name].dialect, model.config
     if dialect == "pair":
@@ -202,7 +204,7 @@ def gradients(draw: Draw, programs: Programs, folder: str, head: str, kind_name:
     mask = given.get("attention_mask")
     if mask is not None and len(shape) == 3:  # nothing is read of the rows of padding
         cotangent *= mask.unsqueeze(-1)
-    model = getattr(transformers, head).from_pretrained(folder).eval()
+    model = getattr(transformers, head).from_pretrained(folder, attn_implementation=ATTENTIONS.get(kind_name)).eval()
     with torch.enable_grad():
         (logits_of(model, head, KINDS[kind_name].dialect, given) * cotangent).sum().backward()
     for parameter in model.parameters():

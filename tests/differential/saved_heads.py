@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 
 import torch
-from encoders import KINDS, one_thread, saved, take_length
+from encoders import ATTENTIONS, KINDS, one_thread, saved, take_length
 from harness import Case, Draw, Failure, Programs
 from heads import PADS_RIGHT, compare, drawn_config, heads, inputs_of, is_on_decoder, logits_of, with_defined_rows, with_ends
 from saved import INCOMPLETE
@@ -44,7 +44,7 @@ def case_of(draw: Draw, programs: Programs, kind_name: str, head: str, number: i
     return Case(options, given, {}), head, f"{head} ({how}) {options}"
 
 
-def judged(case: Case, got, head: str, dialect: str) -> str:
+def judged(case: Case, got, head: str, kind_name: str) -> str:
     import transformers
 
     if isinstance(got, str):
@@ -60,7 +60,7 @@ def judged(case: Case, got, head: str, dialect: str) -> str:
         if [config["id2label"][str(i)] for i in range(len(labels))] != labels or list(config["label2id"]) != sorted(labels):
             return f"labels {config['id2label']}, {config['label2id']}"
     cls = getattr(transformers, expected)
-    model, info = cls.from_pretrained(out, output_loading_info=True)
+    model, info = cls.from_pretrained(out, output_loading_info=True, attn_implementation=ATTENTIONS.get(kind_name))
     unexpected = [key for key in info["unexpected_keys"] if "pooler" not in key or expected == head]
     missing = [key for key in info["missing_keys"] if "embed_positions" not in key]  # RoFormer's table is computed
     if missing or unexpected or info["mismatched_keys"]:
@@ -68,7 +68,7 @@ def judged(case: Case, got, head: str, dialect: str) -> str:
     given = {name: value for name, value in case.tensors.items() if name != "targets"}
     if "input_ids" in given:
         take_length(model.config, given["input_ids"].shape[-1])
-    return compare(got["logits"], logits_of(model.eval(), expected, dialect, given), given.get("attention_mask"))
+    return compare(got["logits"], logits_of(model.eval(), expected, KINDS[kind_name].dialect, given), given.get("attention_mask"))
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
@@ -77,5 +77,5 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
         chosen = draw.sample([(kind, head) for kind, head in heads() if KINDS[kind].dialect != "pair" and kind != "stablelm"], MODELS)
         made = [case_of(draw, programs, kind, head, number) for number, (kind, head) in enumerate(chosen)]
         results = programs.compute([case for case, *_ in made])
-        whys = [(what, judged(case, got, head, KINDS[kind].dialect)) for (case, head, what), got, (kind, _) in zip(made, results, chosen)]
+        whys = [(what, judged(case, got, head, kind)) for (case, head, what), got, (kind, _) in zip(made, results, chosen)]
     return len(made), [Failure(what, why) for what, why in whys if why]

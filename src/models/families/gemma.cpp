@@ -66,6 +66,23 @@ void read_t5gemma(const Settings& config, const ModelType&, EncoderOptions& opti
   set_gemma2(config, options);
 }
 
+// The classes of heads run the encoder alone, or the decoder too, by a setting of the whole, whose
+// padding is the heads'.
+void check_t5gemma_head(const EncoderConfig& encoder) {
+  const Settings& whole = encoder.whole;
+  if (whole.text("model_type", "") != "t5gemma")
+    whole.refuse("model_type", "must be t5gemma, whose classes have the heads");
+  if (whole.flag("is_encoder_decoder", true))
+    whole.refuse("is_encoder_decoder",
+                 "must be false, of a head on the encoder alone: posenc has no decoder of T5Gemma");
+  constexpr const char* kPad = "pad_token_id";
+  const auto pad = whole.mentions(kPad)
+                       ? whole.integer_if(kPad)
+                       : whole.part("decoder").of(encoder.model.type).integer_if(kPad);
+  if (pad != encoder.settings.integer_if(kPad))
+    whole.refuse(kPad, "must be that of the encoder, by which it finds padding");
+}
+
 void read_gemma3(const Settings& config, const ModelType& model, EncoderOptions& options) {
   TransformerLayerOptions& layer = own_layer(options);
   set_gemma2_layers(config, layer);
@@ -190,6 +207,15 @@ constexpr EncoderStructure kEmbeddingGemma2Layers = {.keys = kGemma3Keys, .embed
 constexpr EmbeddingsStructure kGemmaTables = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
 
+constexpr HeadStructure on_t5gemma(HeadStructure head) {
+  head.out = "score.out_proj";
+  head.has_bias = true;
+  head.check = check_t5gemma_head;
+  return head;
+}
+constexpr HeadStructures kT5GemmaHeads = {.sequence = on_t5gemma(heads::kOfLastToken),
+    .token = on_t5gemma(heads::kToken)};
+
 constexpr DecoderStructure kGemmaDecoder = {.check = refuse_both_ways};
 constexpr DecoderStructure kGemma2Decoder = {.softcap_setting = "final_logit_softcapping",
     .check = refuse_both_ways};
@@ -211,7 +237,8 @@ constexpr ModelType kGemmaTypes[] = {
      .rope = rope::kGemma3, .layers = &kGemma3Layers, .heads = &heads::kLastToken,
      .decoder = &kGemma3Decoder, .prefix = "model."},
     {.type = "t5_gemma_module", .embeddings = "llama", .tables = &kGemmaTables, .rotary = "llama",
-     .layers = &kT5GemmaLayers, .prefix = "model.encoder.", .old_prefix = "encoder."},
+     .layers = &kT5GemmaLayers, .heads = &kT5GemmaHeads, .prefix = "model.encoder.",
+     .old_prefix = "encoder."},
     {.type = "t5gemma", .part = "encoder"},
 };
 // clang-format on

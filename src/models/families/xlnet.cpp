@@ -20,20 +20,20 @@ bool embeds_languages(const Settings& config) {
   return config.flag("use_lang_emb") && config.integer("n_langs", 1, INT32_MAX) > 1;
 }
 
-void check_softmax(const Settings& config) {
-  if (config.flag("asm", false)) config.refuse("asm", "must be false");
+void check_softmax(const EncoderConfig& config) {
+  if (config.settings.flag("asm", false)) config.settings.refuse("asm", "must be false");
 }
 
 // The other head for questions of XLM and XLNet searches for the ends of the most probable
 // beginnings.
-void check_simple(const Settings& config) {
+void check_simple(const EncoderConfig& config) {
   constexpr const char* kArchitectures = "architectures";
-  const nlohmann::json& classes = config.value(kArchitectures);
+  const nlohmann::json& classes = config.settings.value(kArchitectures);
   const bool is_list = classes.is_array() && !classes.empty() && classes[0].is_string();
   if (is_list && classes[0].get<std::string>().ends_with("ForQuestionAnswering")) {
-    config.refuse(kArchitectures,
-                  "must be ...ForQuestionAnsweringSimple: a search for the end of each start is "
-                  "not supported");
+    config.settings.refuse(kArchitectures,
+                           "must be ...ForQuestionAnsweringSimple: a search for the end of each "
+                           "start is not supported");
   }
 }
 

@@ -264,8 +264,11 @@ EncoderHeadOptions head_options(const Settings& config, const HeadStructure& str
 std::vector<head::Kind> encoder_head_kinds(const std::string& model_type) {
   std::vector<Kind> kinds;
   const hf::ModelType* model = hf::find_model_type(model_type);
-  if (model != nullptr && *model->part != '\0')  // of a pair, that of images
-    model = hf::find_model_type(hf::ConfigClass::of(model_type).part_type("vision_config"));
+  if (model != nullptr && *model->part != '\0') {  // of a pair, that of images
+    const hf::ConfigClass& whole = hf::ConfigClass::of(model_type);
+    const std::string_view vision = whole.part_type("vision_config");
+    model = hf::find_model_type(vision.empty() ? whole.part_type(model->part) : vision);
+  }
   if (model == nullptr || model->heads == nullptr) return kinds;
   for (const KindRow& row : kKinds) {
     const HeadStructure& structure = model->heads->*row.structure;
@@ -303,7 +306,7 @@ HeadConfig read_head_config(EncoderConfig& encoder, std::optional<Kind> kind) {
   const Kind chosen = kind ? *kind : kind_in(encoder.whole);
   const KindRow& row = kKinds[static_cast<std::size_t>(chosen)];
   const HeadStructure& structure = structure_of(encoder, row);
-  if (structure.check != nullptr) structure.check(config);
+  if (structure.check != nullptr) structure.check(encoder);
   if (structure.is_on_decoder) set_decoder(encoder);
   std::vector<std::string> labels;
   if (has_labels(chosen) && structure.outputs == 0) labels = labels_in(encoder.whole, structure);

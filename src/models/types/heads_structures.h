@@ -5,7 +5,7 @@
 
 namespace posenc {
 
-class Settings;
+struct EncoderConfig;
 
 /// A head of transformers, which takes the output of the encoder of the same model type: its parts
 /// by their names in a file, without `.weight` and `.bias`. The defaults are those of most heads.
@@ -59,7 +59,7 @@ struct HeadStructure {
   /// What the name of its class has after that of the model; empty: what all of its kind have.
   const char* class_ending = "";
   /// Refuses settings of the head that posenc lacks; null: there are none.
-  void (*check)(const Settings& config) = nullptr;
+  void (*check)(const EncoderConfig& config) = nullptr;
 };
 
 /// The heads of a model type.

@@ -1,3 +1,4 @@
+// posenc-budget: one module: its parts, a run of its layers, and steps
 #include "posenc/transformer/layers/transformer_encoder.h"
 
 #include <cmath>
