@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from encoders import ACTIVATIONS, ATTENTIONS, KINDS, ROTATING, SPREADS, inputs_of, more_for, off_by, saved, settings
+from encoders import ACTIVATIONS, ATTENTIONS, KINDS, ROTATING, SPREADS, inputs_of, mask_of, more_for, off_by, saved, settings
 from harness import Case, Draw, Failure, Programs
 from saved import renamed
 
@@ -201,7 +201,7 @@ def gradients(draw: Draw, programs: Programs, folder: str, head: str, kind_name:
 
     ours, theirs = (programs.folder / name for name in ("gradients", "expected-gradients"))
     cotangent = draw.normal(*shape)
-    mask = given.get("attention_mask")
+    mask = mask_of(given, folder)
     if mask is not None and len(shape) == 3:  # nothing is read of the rows of padding
         cotangent *= mask.unsqueeze(-1)
     model = getattr(transformers, head).from_pretrained(folder, attn_implementation=ATTENTIONS.get(kind_name)).eval()
@@ -250,7 +250,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
             names.append("posenc encode")
         for name, result in zip(names, got):
             count += 1
-            why = result if isinstance(result, str) else compare(result["logits"], expected["logits"], given.get("attention_mask"))
+            why = result if isinstance(result, str) else compare(result["logits"], expected["logits"], mask_of(given, cases[0].options["folder"]))
             if why:
                 failures.append(Failure(f"{what}, {name}", why))
     return count, failures

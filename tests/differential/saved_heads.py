@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 
 import torch
-from encoders import ATTENTIONS, KINDS, one_thread, saved, take_length
+from encoders import ATTENTIONS, KINDS, mask_of, one_thread, saved, take_length
 from harness import Case, Draw, Failure, Programs
 from heads import PADS_RIGHT, compare, drawn_config, heads, inputs_of, is_on_decoder, logits_of, with_defined_rows, with_ends
 from saved import INCOMPLETE
@@ -68,7 +68,7 @@ def judged(case: Case, got, head: str, kind_name: str) -> str:
     given = {name: value for name, value in case.tensors.items() if name != "targets"}
     if "input_ids" in given:
         take_length(model.config, given["input_ids"].shape[-1])
-    return compare(got["logits"], logits_of(model.eval(), expected, KINDS[kind_name].dialect, given), given.get("attention_mask"))
+    return compare(got["logits"], logits_of(model.eval(), expected, KINDS[kind_name].dialect, given), mask_of(given, str(out)))
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
