@@ -108,6 +108,9 @@ struct SequenceAttentionRequest {
   // positions[r], ascending in each sequence, or that of its key if positions is null. kNoWindow:
   // it attends to all.
   int64_t window = kNoWindow;
+  // Whether the layer has a window, also where no sequence is longer: that decides how sums over
+  // keys are made, which may not depend on the longest sequence.
+  bool has_window = false;
   const int64_t* positions;
   // Added to the scores as well, or null: for head h, query i and key j the entry
   // h * relative_stride + position(i) - position(j), with kPanelRows readable entries after the

@@ -51,6 +51,28 @@ std::vector<AttentionMask> masks_beside_padding(Dice& dice, int64_t batch, int64
           AttentionMask::additive(relative) & AttentionMask::causal()};
 }
 
+// Where no sequence is longer than the window, there is none; that changes no bit either.
+TEST(Packing, BesideALongerTextThanTheWindowATextHasItsBits) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(seed(3));
+  constexpr int64_t kWindow = 160, kLength = 140;
+  TransformerEncoder encoder(TransformerEncoderOptions(
+      TransformerLayerOptions(32, 2).d_ff(40).window(kWindow), /*num_layers=*/2));
+  encoder->eval();
+  for (const auto& options :
+       {FreezeOptions(), FreezeOptions().weights(WeightDtype::Int8),
+        FreezeOptions().weights(WeightDtype::Int8).int8_scores(false),
+        FreezeOptions().weights(WeightDtype::BFloat16).compute(ComputeDtype::BFloat16)}) {
+    const auto frozen = freeze(encoder, options);
+    const auto x = torch::randn({2, kWindow + 1, 32});
+    auto tokens = torch::ones({2, kWindow + 1}, torch::kBool);
+    tokens[1].narrow(0, kLength, kWindow + 1 - kLength).fill_(false);
+    const auto together = frozen.forward(x, AttentionMask::key_padding(tokens));
+    const auto alone = frozen.forward(x.narrow(0, 1, 1).narrow(1, 0, kLength));
+    EXPECT_TRUE(bit_equal(together[1].narrow(0, 0, kLength), alone[0]));
+  }
+}
+
 TEST(Packing, EncodersDropPaddingBesideEveryMask) {
   const torch::NoGradGuard no_grad;
   for (unsigned number = 0; number < 12; ++number) {

@@ -69,6 +69,7 @@ void attend(const AttentionInput& input, const SequenceRange& sequences, float* 
   request.scale = input.scoring.scale;
   request.softcap = input.scoring.softcap;
   request.is_causal = input.mask.is_causal;
+  request.has_window = input.window.has_value();
   if (input.window && *input.window < input.keys.length) {
     request.window = *input.window;
     if (input.keys.packed) request.positions = input.keys.positions.data();

@@ -18,6 +18,7 @@ struct Block {
   const int64_t* positions;  // of the sequence's rows, or null: their numbers
   int64_t first, rows, first_key, count;
   const Window* window;  // null: none
+  bool has_window;       // of the request
   float* out;
 };
 
@@ -118,12 +119,12 @@ POSENC_INLINE void finish_all(const SequenceAttentionRequest& p, const Block& bl
 // nearly equal terms, those of silence say, in the same direction.
 constexpr int64_t kSummedKeys = 128;
 
-// Calls f(begin, end) for the keys of a block that are added up together: those of a window all,
-// as its keys may be the last ones of a sequence, whose numbers are not known. The block's first
-// key changes nothing.
+// Calls f(begin, end) for the keys of a block that are added up together: in layers with a window
+// all, as the keys may be the last ones of a sequence, whose numbers are not known. The block's
+// first key changes nothing.
 template <typename F>
 POSENC_INLINE void by_summed_keys(const Block& block, F f) {
-  if (block.window != nullptr) return f(0, block.count);
+  if (block.has_window) return f(0, block.count);
   int64_t begin = 0;
   do {  // once where there is no key, too
     const int64_t end = begin + kSummedKeys - (block.first_key + begin) % kSummedKeys;
@@ -192,6 +193,7 @@ POSENC_INLINE void each_block(const SequenceAttentionRequest& p, int64_t head, i
                    begin,
                    end - begin,
                    p.window != kNoWindow ? &window : nullptr,
+                   p.has_window || p.window != kNoWindow,
                    p.out + (first_row + first) * p.out_stride + column};
     if (p.bias != nullptr)
       block.bias = p.bias + sequence * p.bias_strides[0] + head * p.bias_strides[1] +

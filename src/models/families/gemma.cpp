@@ -66,15 +66,22 @@ void read_t5gemma(const Settings& config, const ModelType&, EncoderOptions& opti
   set_gemma2(config, options);
 }
 
-// The classes of heads run the encoder alone, or the decoder too, by a setting of the whole, whose
-// padding is the heads'.
+// The classes of heads run the encoder alone, or the decoder too, by a setting of the whole.
 void check_t5gemma_head(const EncoderConfig& encoder) {
   const Settings& whole = encoder.whole;
   if (whole.text("model_type", "") != "t5gemma")
     whole.refuse("model_type", "must be t5gemma, whose classes have the heads");
   if (whole.flag("is_encoder_decoder", true))
-    whole.refuse("is_encoder_decoder",
-                 "must be false, of a head on the encoder alone: posenc has no decoder of T5Gemma");
+    whole.refuse(
+        "is_encoder_decoder",
+        "must be false (by default it is true), of a head on the encoder alone: posenc has "
+        "no decoder of T5Gemma");
+}
+
+// The whole's padding is that of the last token.
+void check_t5gemma_sequence_head(const EncoderConfig& encoder) {
+  check_t5gemma_head(encoder);
+  const Settings& whole = encoder.whole;
   constexpr const char* kPad = "pad_token_id";
   const auto pad = whole.mentions(kPad)
                        ? whole.integer_if(kPad)
@@ -207,14 +214,14 @@ constexpr EncoderStructure kEmbeddingGemma2Layers = {.keys = kGemma3Keys, .embed
 constexpr EmbeddingsStructure kGemmaTables = {.norm = Norm::None, .position_ids = PositionIds::None,
     .has_types = false, .has_dropout = false, .tokens = "embed_tokens", .more = scale_by_root};
 
-constexpr HeadStructure on_t5gemma(HeadStructure head) {
+constexpr HeadStructure on_t5gemma(HeadStructure head, void (*check)(const EncoderConfig&)) {
   head.out = "score.out_proj";
   head.has_bias = true;
-  head.check = check_t5gemma_head;
+  head.check = check;
   return head;
 }
-constexpr HeadStructures kT5GemmaHeads = {.sequence = on_t5gemma(heads::kOfLastToken),
-    .token = on_t5gemma(heads::kToken)};
+constexpr HeadStructures kT5GemmaHeads = {.sequence = on_t5gemma(heads::kOfLastToken, check_t5gemma_sequence_head),
+    .token = on_t5gemma(heads::kToken, check_t5gemma_head)};
 
 constexpr DecoderStructure kGemmaDecoder = {.check = refuse_both_ways};
 constexpr DecoderStructure kGemma2Decoder = {.softcap_setting = "final_logit_softcapping",

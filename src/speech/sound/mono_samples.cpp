@@ -17,7 +17,7 @@ namespace {
 class OfWaveform : public MonoSamples {
  public:
   explicit OfWaveform(Waveform sound) : sound_(std::move(sound)) {
-    check_positive("resample", "from", sound_.rate);
+    check_rate("transcribe", "rate", sound_.rate);
     mono({sound_.samples.defined() ? sound_.samples.slice(-1, 0, 0) : sound_.samples, sound_.rate});
   }
   int64_t rate() const override { return sound_.rate; }
