@@ -37,6 +37,13 @@ TEST(MonoSamples, PiecesAreThoseOfTheWhole) {
   }
 }
 
+TEST(MonoSamples, RatesHaveABound) {
+  EXPECT_ERROR(mono_samples(Waveform{torch::zeros({1, 8}), int64_t{1} << 40}), c10::ValueError,
+               "[transcribe] rate must be at most 10000000 Hz. Got 1099511627776");
+  EXPECT_ERROR(mono_samples(Waveform{torch::zeros({1, 8}), 0}), c10::ValueError,
+               "[transcribe] rate must be positive. Got 0");
+}
+
 TEST(MonoSamples, AFileThatIsCutIsAnError) {
   const testing::TempDir folder;
   const std::string path = folder / "sound.npy";
