@@ -91,11 +91,11 @@ class EncodedSources {
 /// Errors: those of encode(); c10::ValueError for an empty holder.
 EncodedSources encode_sources(const Transformer& model, const torch::Tensor& src,
                               const AttentionMask& src_mask = {});
-/// Encodes sources with a frozen model. The results of a source do not depend on the others in any
-/// bit, but for sources of at most 8 tokens in float32 and bfloat16, whose encoding may in the last
-/// ones: kernels::inference has two products that sum in different orders, for few rows and for
-/// many. Each step computes its products in the order of one source's rows, where
-/// posenc::generate() takes the one that is faster for all.
+/// Encodes sources with a frozen model. With GemmBackend::Native and generators of their own the
+/// results of a source do not depend on the others in any bit, but for sources of at most 8 tokens
+/// whose encoder has float32 products, which may in the last ones: kernels::inference has two that
+/// sum in different orders, for few rows and for many. Each step computes its products in the order
+/// of one source's rows, where posenc::generate() takes the one that is faster for all.
 EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tensor& src,
                               const AttentionMask& src_mask = {});
 

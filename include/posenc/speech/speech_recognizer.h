@@ -35,8 +35,8 @@ struct RecognizerParts;
 ///
 /// A sound is read in windows (30 s), each of which begins where the text of the one before it
 /// ends. Sounds of a batch share the steps of the model; the transcript of each is the one that it
-/// has alone, to the last digit. Of a sound that is longer than a window, the samples are read
-/// twice, by pieces, and never all at a time, unless a Waveform has them.
+/// has alone, of a frozen model to the last digit. Of a sound that is longer than a window, the
+/// samples are read twice, by pieces, and never all at a time, unless a Waveform has them.
 ///
 /// Any number of threads may use one; copies refer to the same model.
 ///
