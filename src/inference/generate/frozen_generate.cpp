@@ -25,14 +25,10 @@ int64_t longest(const Targets& targets) {
   return static_cast<int64_t>(most);
 }
 
-// How the products of a step add up: as those of its rows do, which is fastest, or as those of one
-// source do alone, so that the others change no bit of its results.
-enum class StepSums { OfAllRows, OfOneSource };
-
 class FrozenMemory final : public inference::SourceMemory {
  public:
   FrozenMemory(std::shared_ptr<const inference::TransformerModel> model, const torch::Tensor& src,
-               const AttentionMask& mask, const inference::Memory& memory, StepSums sums)
+               const AttentionMask& mask, const inference::Memory& memory, inference::StepSums sums)
       : SourceMemory(model->options, src),
         model_(std::move(model)),
         heads_(*model_, memory),
@@ -81,21 +77,19 @@ class FrozenMemory final : public inference::SourceMemory {
   inference::StepDecoder decoder_of(const Indices& sources, int64_t rows, int64_t steps) const {
     const ScoreMask rest =
         heads_.packing.mask_of_keys(mask_, model_->decoder.heads, steps, heads_.heads);
-    std::optional<inference::RowRegime> regime;
-    if (sums_ == StepSums::OfOneSource) regime = inference::row_regime(rows);
-    return {*model_, heads_, rest, sources, rows, steps, regime};
+    return {*model_, heads_, rest, sources, rows, steps, sums_};
   }
 
   const std::shared_ptr<const inference::TransformerModel> model_;
   const inference::MemoryHeads heads_;
   const AttentionMask mask_;
-  const StepSums sums_;
+  const inference::StepSums sums_;
 };
 
 std::shared_ptr<const inference::SourceMemory> encoded(const FrozenTransformer& model,
                                                        const torch::Tensor& src,
                                                        const AttentionMask& src_mask,
-                                                       StepSums sums) {
+                                                       inference::StepSums sums) {
   auto held = inference::FrozenAccess::model(model);
   const inference::FrozenCall call(held->call);
   held->stale_check.check();
@@ -123,7 +117,7 @@ EncodedSources encode_sources(const FrozenTransformer& model, const torch::Tenso
   check_on_cpu("encode_sources", src);
   check_sources("encode_sources", src, model.options());
   return inference::SourceMemory::sources(
-      encoded(model, src, AttentionMaskAccess::copied(src_mask), StepSums::OfOneSource));
+      encoded(model, src, AttentionMaskAccess::copied(src_mask), inference::StepSums::OfOneSource));
 }
 
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
@@ -134,7 +128,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   check_sources("generate", src, model.options());
   SearchPlan plan = plan_search(options, src, model.options());
   if (plan.sources == 0) return {};
-  return encoded(model, src, src_mask, StepSums::OfAllRows)
+  return encoded(model, src, src_mask, inference::StepSums::OfAllRows)
       ->search(std::move(plan), all_sources(plan.sources));
 }
 

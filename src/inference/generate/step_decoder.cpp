@@ -29,13 +29,13 @@ at::Tensor column(const std::vector<int64_t>& numbers) {
 
 StepDecoder::StepDecoder(const TransformerModel& model, const MemoryHeads& memory,
                          const ScoreMask& mask, const std::vector<int64_t>& sources,
-                         int64_t rows_per_source, int64_t capacity, std::optional<RowRegime> regime)
+                         int64_t rows_per_source, int64_t capacity, StepSums sums)
     : model_(model),
       memory_(memory),
       rows_(std::ssize(sources) * rows_per_source),
       rows_per_source_(rows_per_source),
       capacity_(capacity),
-      regime_(regime),
+      sums_(sums),
       slots_(2 * model.decoder.sizes.kv_width() *
              static_cast<int64_t>(model.decoder.layers.size())),
       tokens_(rows_),
@@ -348,7 +348,8 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
     least = std::min<int64_t>(least, std::ssize(tokens_.of(row)));
   take_slots(capacity_ - least);
   const StepPositions where = positions_ ? *std::exchange(positions_, std::nullopt) : places();
-  const Stream stream = run(tokens, where, regime_.value_or(row_regime(rows_)), {}, {});
+  const int64_t summed = sums_ == StepSums::OfOneSource ? rows_per_source_ : rows_;
+  const Stream stream = run(tokens, where, row_regime(summed), {}, {});
   if (!logits_.defined()) logits_ = at::empty({rows_, model_.final_layer.out()}, at::kFloat);
   const at::Tensor logits = logits_.narrow(0, 0, rows_);
   project(stream, model_.final_layer, model_.decoder.result(stream), logits.data_ptr<float>(),

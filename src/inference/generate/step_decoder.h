@@ -11,6 +11,10 @@
 
 namespace posenc::inference {
 
+/// How the products of a step add up: as those of its rows do, which is fastest, or as those of one
+/// source do alone, so that the others change no bit of its results.
+enum class StepSums { OfAllRows, OfOneSource };
+
 /// Incremental decoder of a frozen model. The rows of one source share the memory's keys and
 /// values, which are read once for all of them. A row's own tokens are a list of pointers, so beams
 /// are reordered by reordering lists.
@@ -18,10 +22,10 @@ class StepDecoder : public StepModel {
  public:
   /// Decodes `rows_per_source` targets of at most `capacity` tokens for each of `sources`, which
   /// are indices of those in `memory`. `mask` is the part of the memory mask that its packing does
-  /// not cover. `regime`: that of the products of a step; none: that of the rows that it has.
+  /// not cover.
   StepDecoder(const TransformerModel& model, const MemoryHeads& memory, const ScoreMask& mask,
               const std::vector<int64_t>& sources, int64_t rows_per_source, int64_t capacity,
-              std::optional<RowRegime> regime);
+              StepSums sums);
 
   /// Reads the first tokens of the rows of each source, `targets`[i], all at once; a target may be
   /// empty. Returns what they attend to by the `wanted` layers and heads, (wanted, tokens of all
@@ -55,7 +59,7 @@ class StepDecoder : public StepModel {
   const TransformerModel& model_;
   const MemoryHeads& memory_;
   int64_t rows_, rows_per_source_, capacity_;
-  std::optional<RowRegime> regime_;
+  StepSums sums_;
   std::optional<StepPositions> positions_;  // of the next step's tokens
   TokenSlots slots_;                        // for a token's keys and values of all layers
   TokenLists tokens_;                       // of the targets

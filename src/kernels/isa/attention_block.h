@@ -120,14 +120,14 @@ POSENC_INLINE void finish_all(const SequenceAttentionRequest& p, const Block& bl
 constexpr int64_t kSummedKeys = 128;
 
 // Calls f(begin, end) for the keys of a block that are added up together: in layers with a window
-// all, as the keys may be the last ones of a sequence, whose numbers are not known. The block's
-// first key changes nothing.
+// all, as the keys may be the last ones of a sequence, whose numbers are not known. Without one a
+// block's keys begin with the first.
 template <typename F>
 POSENC_INLINE void by_summed_keys(const Block& block, F f) {
   if (block.has_window) return f(0, block.count);
   int64_t begin = 0;
   do {  // once where there is no key, too
-    const int64_t end = begin + kSummedKeys - (block.first_key + begin) % kSummedKeys;
+    const int64_t end = begin + kSummedKeys;
     f(begin, end < block.count ? end : block.count);
     begin = end;
   } while (begin < block.count);
